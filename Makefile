@@ -124,8 +124,10 @@ bench: $(VENV)/.dev
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
 
-bench-model: $(VENV)-model/.done
-	PYTHONPATH=benchmarks:middleware $(VENV)-model/bin/python -m real_agent $(BENCH_ARGS)
+bench-model: $(VENV)/.base $(VENV)-model/.done
+	@mkdir -p build/bench
+	PYTHONPATH=benchmarks:middleware $(VENV)-model/bin/python -m real_agent $(BENCH_ARGS) | tee build/bench/real_agent.txt
+	$(BIN)/python benchmarks/_figures.py
 
 $(VENV)-model/.done: requirements/demo.txt requirements/agent-model.txt $(VENV)/.uv
 	@$(PYTHON) -m venv $(VENV)-model

@@ -21,26 +21,43 @@ PEERS = ROOT / "benchmarks" / "peers" / "results.json"
 OUTPUTS = ROOT / "build" / "bench"
 """Output of each program of the last ``make bench``, as ``overhead.txt``."""
 OURS = ("compacter", "compacter without quotes")
-LOOPS = ("twenty lines", "gollem (port)")
+LOOPS = ("usual loop", "gollem (port)")
 """Peers that are no libraries, but written by hand."""
 _WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 _WORDS += ["eleven", "twelve", "thirteen", "fourteen", "fifteen"]
 
 SENTENCES = (
-    ("README.md", "| {libraries} other libraries and two hand-written loops, each with the kinder"),
-    ("README.md", "right at once: **{right}**, at {tokens} times the tokens of the twenty lines"),
-    ("README.md", "the twenty lines, which get {twenty}; nobody else more than {next} |"),
-    ("README.md", "**{kept} of {asked}** reach the model, of a fifth {kept20}; nobody else more"),
-    ("README.md", "nobody else more than {best} and {best20} |"),
-    ("README.md", "| **1/{resend}** of the summaries |"),
-    ("README.md", ": {texts} errors that users of {providers} providers and servers have reported"),
-    ("README.md", "| the best of {detectors} other detectors | **{found} of {limits}** found and"),
-    ("README.md", "found and {alarms} false alarms, against {best_found} and {best_alarms} |"),
-    ("README.md", "happens costs {quiet} more, with 10 messages or with 10,000."),
     (
         "README.md",
-        "\n{hook} microseconds at 100 messages of a chat, and {hook_agent} of an agent's.",
+        "| {model_compacter} of {model_asked}, {model_extractive} without a summarizer |",
     ),
+    ("README.md", "| the usual loop {model_loop} of {model_asked}; whole history in a large "),
+    ("README.md", "whole history in a large window: {model_full} |"),
+    ("README.md", "| {locomo} of {locomo_asked} | {locomo_without} without quotes |"),
+    ("README.md", "| {constraints} % | inside a message in the middle: {constraints_middle} % |"),
+    ("README.md", "| {kept_share} %, {kept_whole} of {kept_summaries} whole | refused: "),
+    (
+        "README.md",
+        " whole | refused: {kept_refused}; taken for a rule or a speaker: {kept_authority} |",
+    ),
+    ("README.md", "| {right} right, {distracted} distracted | the usual loop {usual}; best of "),
+    ("README.md", "; best of {libraries} libraries {next} |"),
+    ("README.md", "| {found} of {limits}, {alarms} false alarms | best other detector: "),
+    ("README.md", "| best other detector: {best_found} of {limits}, {best_alarms} false alarms |"),
+    ("docs/benchmarks.md", "| full history, window 16,384 | {model_full} of {model_asked} |"),
+    ("docs/benchmarks.md", "| the usual loop | {model_loop} of {model_asked} |"),
+    (
+        "docs/benchmarks.md",
+        "| compacter, the model summarizes | {model_compacter} of {model_asked} |",
+    ),
+    ("docs/benchmarks.md", "| compacter, no summarizer | {model_extractive} of {model_asked} |"),
+    ("docs/benchmarks.md", "| LoCoMo, window 10 % | {locomo} of {locomo_asked} answers | "),
+    ("docs/benchmarks.md", " answers | {locomo_without} with `recall=None` |"),
+    ("docs/benchmarks.md", "| COMPINT, window 25 % | {constraints} % of {constraints_asked} | "),
+    ("docs/benchmarks.md", " | inside a message in the middle {constraints_middle} % |"),
+    ("docs/benchmarks.md", "In the next request are {kept_share} % of their sentences, "),
+    ("docs/benchmarks.md", " sentences, {kept_whole} of {kept_summaries} summaries are whole; "),
+    ("docs/benchmarks.md", "\nin them that nobody gave {kept_authority} stand there as a rule"),
     ("docs/index.md", "the same work for compacter and {others} others |"),
     (
         "docs/events.md",
@@ -56,6 +73,10 @@ SENTENCES = (
     ("benchmarks/README.md", "| async | {async} microseconds ({async_any}) |"),
     ("benchmarks/README.md", "| an `on_event` hook | {hook} | {hook_agent} | {hook_1000} |"),
     ("benchmarks/README.md", "| `trigger_tokens` | {trigger} | | {trigger_1000} |"),
+    ("benchmarks/README.md", "| compacter | {grow_compacter} |"),
+    ("benchmarks/README.md", "| compacter, `recall=None` | {grow_quiet} |"),
+    ("benchmarks/README.md", "| compacter, `memory=None` | {grow_forgetful} |"),
+    ("benchmarks/README.md", "| the usual loop | {grow_loop} |"),
 )
 """Page, and a sentence of it with names of figures, which begins and ends with other words."""
 
@@ -65,7 +86,9 @@ def collect() -> Figures:
     figures: Figures = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     for output in sorted(OUTPUTS.glob("*.txt")):
         *_, last = output.read_text(encoding="utf-8").splitlines()
-        figures[output.stem] = json.loads(last)
+        found = json.loads(last)
+        if "skipped" not in found:
+            figures[output.stem] = found
     figures["peers"] = of_peers(json.loads(PEERS.read_text(encoding="utf-8"))["results"])
     return dict(sorted(figures.items()))
 
@@ -95,13 +118,13 @@ def of_peers(results: Figures) -> Figures:
         },
         "tasks": {
             "compacter": kinder["compacter"]["right"],
-            "twenty_lines": kinder["twenty lines"]["right"],
-            "best_other": max(kinder[name]["right"] for name in others if name != "twenty lines"),
-            "tokens": kinder["compacter"]["sent"] / kinder["twenty lines"]["sent"],
+            "usual_loop": kinder["usual loop"]["right"],
+            "best_other": max(kinder[name]["right"] for name in others if name != "usual loop"),
+            "tokens": kinder["compacter"]["sent"] / kinder["usual loop"]["sent"],
         },
         "summaries": {
-            "resend": [resend[name]["summaries"] for name in ("compacter", "twenty lines")],
-            "keep": [keep[name]["summaries"] for name in ("compacter", "twenty lines")],
+            "resend": [resend[name]["summaries"] for name in ("compacter", "usual loop")],
+            "keep": [keep[name]["summaries"] for name in ("compacter", "usual loop")],
         },
         "detect": {
             "others": len(detect),
@@ -122,6 +145,10 @@ def stated(figures: Figures) -> dict[str, str]:
     detector = figures["detector"]
     best = peers["detect"]["best_other"]
     ours, theirs = peers["summaries"]["resend"]
+    asking = figures["locomo"]
+    constraints = figures["constraints"]
+    kept = figures["kept"]
+    tasks = figures["tasks"]["tasks"]["rows"]
     quiet = {row["messages"]: row for row in figures["overhead"]["added_us"]}
     watched = {row["messages"]: row for row in figures["overhead"]["watched_us"]}
     most = max(row[kind] for row in quiet.values() for kind in ("sync", "async"))
@@ -133,8 +160,22 @@ def stated(figures: Figures) -> dict[str, str]:
         "best": str(answers["best_other"]),
         "kept20": str(answers["compacter_at_20"]),
         "best20": str(answers["best_other_at_20"]),
+        **_of_model(figures.get("real_agent")),
+        **_of_growing(figures["growing"]),
+        "locomo": str(asking["found"]["with quotes"]),
+        "locomo_without": str(asking["found"]["recall=None"]),
+        "locomo_asked": str(asking["asked"]),
+        "constraints": _percent(constraints["kept"]),
+        "constraints_middle": _percent(constraints["places"]["inside, middle"]),
+        "constraints_asked": f"{constraints['asked']:,}",
+        "kept_share": _percent(kept["kept"]),
+        "kept_whole": str(kept["whole"]),
+        "kept_summaries": str(kept["summaries"]),
+        "kept_refused": str(kept["refused"]),
+        "kept_authority": str(kept["authority"]),
+        "distracted": f"{tasks['compacter, even']['distracted']:.2f}",
         "right": f"{peers['tasks']['compacter']:.2f}",
-        "twenty": f"{peers['tasks']['twenty_lines']:.2f}",
+        "usual": f"{peers['tasks']['usual_loop']:.2f}",
         "next": f"{peers['tasks']['best_other']:.2f}",
         "tokens": f"{peers['tasks']['tokens']:.2f}",
         "resend": str(theirs // ours),
@@ -145,7 +186,7 @@ def stated(figures: Figures) -> dict[str, str]:
         "alarms": _WORDS[detector["alarms"]["compacter"]],
         "detectors": _WORDS[peers["detect"]["others"]],
         "best_found": str(best["found"][0]),
-        "best_alarms": str(best["alarms"][0] or "none"),
+        "best_alarms": _WORDS[best["alarms"][0]],
         "quiet": "less than a microsecond" if most < 1 else f"{most:.1f} microseconds",
         "sync": f"{quiet[100]['sync']:.2f}",
         "sync_any": f"{quiet[100]['sync_any']:.2f}",
@@ -159,9 +200,39 @@ def stated(figures: Figures) -> dict[str, str]:
     }
 
 
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f}"
+
+
+def _of_model(found: Figures | None) -> dict[str, str]:
+    """Return what a real model got right over all seeds; dashes if it was never run."""
+    names = {
+        "model_full": "full history",
+        "model_loop": "loop",
+        "model_compacter": "compacter",
+        "model_extractive": "compacter, no model",
+    }
+    rows = found["rows"] if found else []
+    ways = {way: [row for row in rows if row["way"] == way] for way in names.values()}
+    right = {
+        way: str(sum(row["right"] for row in each) if each else "-") for way, each in ways.items()
+    }
+    asked = max((sum(row["of"] for row in each) for each in ways.values()), default=0)
+    return {name: right[way] for name, way in names.items()} | {"model_asked": str(asked or "-")}
+
+
+def _of_growing(rows: list[Figures]) -> dict[str, str]:
+    """Return a row of the table for each way."""
+    names = ("grow_compacter", "grow_quiet", "grow_forgetful", "grow_loop")
+    columns = ("requests", "refused", "summaries", "summarizer_tokens", "uncached_tokens")
+    cells = (" | ".join(f"{row[column]:,}" for column in columns) for row in rows)
+    return dict(zip(names, cells, strict=True))
+
+
 def pattern(sentence: str) -> re.Pattern[str]:
     """Return what matches a sentence with any figures."""
-    return re.compile(re.sub(r"\\\{\w+\\\}", r"[^|\\n]+?", re.escape(sentence)))
+    cells = re.sub(r"\\\{grow_\w+\\\}", r"[\\d,| ]+", re.escape(sentence))
+    return re.compile(re.sub(r"\\\{\w+\\\}", r"[^|\\n]+?", cells))
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ memory.
 Run: ``python benchmarks/growing.py``. Two hundred turns with tools through a window of 8,000
 tokens, all of the history sent each time. Beside compacter with its memory and without, the twenty
 lines that many programs
-have: catch the error, summarise the older seven tenths, try again. Ends with one JSON line.
+have: catch the error, summarize the older seven tenths, try again. Ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def converse(completion: Completion) -> None:
 
 
 def plain(completion: Completion, summarizer: ScriptedSummarizer, tries: int = 10) -> Completion:
-    """The usual twenty lines; kind enough to cut at a user message."""
+    """The loop that everybody writes first; kind enough to cut at a user message."""
 
     def wrapped(*, model: str, messages: Sequence[Any]) -> object:
         for _ in range(tries):
@@ -138,7 +138,7 @@ def main() -> None:
             "compacter, memory=None",
             lambda call, ask: Compacter(summarizer=ask, memory=None).wrap(call),
         ),
-        measured("catch, summarise, retry", plain),
+        measured("catch, summarize, retry", plain),
     ]
     print(
         f"{TURNS} turns with tools, a window of {WINDOW:,} tokens, all of the history "

@@ -17,7 +17,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter import InProcessMemory, RedisMemory, SQLiteMemory
+from compacter.memory import Memory
 from compacter.memory.match import Matcher
 from compacter.messages.format import get_format
 from compacter.runtime.io import run

@@ -6,7 +6,8 @@ the user says or corrects, in a rule, in what the agent decides, in an error, in
 last quarter each is needed once; the need is posed by the user, by a tool's result, or by the
 agent's own sentence. The program acts on the newest statement in the request that arrives, and on
 nothing else: what is not there, no model could know. *Right* is the newest statement, *wrong* an
-outdated one.
+outdated one. A real model answers what stands last, so a need is *distracted*, not right, if
+something stands behind the program's newest message.
 
 The summarizer is a program too: ``even`` takes lines by chance, ``attentive`` gives half of its
 room to sentences, which is where people, decisions and errors speak.
@@ -31,6 +32,7 @@ from compacter.testing import TokenLimitError, token_limit_error
 
 Message = dict[str, Any]
 MANNERS = ("user", "tool", "agent")
+ALL = ("right", "distracted", "wrong")
 WHO = (
     "Ada Lund,Bram Visser,Chloe Petit,Dejan Kral,Eda Aydin,Finn Olsen,Gita Rao,Hugo Stern,"
     "Ida Moen,Jan Pokorny,Kaja Sova,Leo Brun"
@@ -423,20 +425,21 @@ def play(
         need = world.needs.get(step)
         if need is not None:
             used = read(need, request)
-            outcome = "right" if used == need.value else "lost"
+            is_last = not request.rpartition(text_of(new[-1:])[-40:])[2].strip()
+            right = "right" if is_last else "distracted"
+            outcome = right if used == need.value else "lost"
             outcome = "wrong" if used in need.outdated else outcome
             outcomes[need.kind, need.manner, outcome] += 1
     return outcomes, ""
 
 
 def shares(outcomes: Counter[tuple[str, str, str]]) -> dict[str, float]:
-    """Return what was right: in all, by manner and by kind; and what was wrong."""
+    """Return what was right, distracted and wrong in all; and what was right by manner and kind."""
     found = {}
     total = sum(outcomes.values())
-    right = sum(count for (*_, outcome), count in outcomes.items() if outcome == "right")
-    found["right"] = right / max(1, total)
-    wrong = sum(count for (*_, outcome), count in outcomes.items() if outcome == "wrong")
-    found["wrong"] = wrong / max(1, total)
+    for name in ALL:
+        count = sum(count for (*_, outcome), count in outcomes.items() if outcome == name)
+        found[name] = count / max(1, total)
     for place in (1, 0):
         for name in sorted({key[place] for key in outcomes}):
             of = {key: count for key, count in outcomes.items() if key[place] == name}
@@ -445,7 +448,7 @@ def shares(outcomes: Counter[tuple[str, str, str]]) -> dict[str, float]:
     return found
 
 
-# -- compacter and the twenty lines, by themselves -------------------------------------------------
+# -- compacter and the usual loop, by themselves ---------------------------------------------------
 
 
 class Endpoint:
@@ -469,8 +472,8 @@ class Endpoint:
         return {"choices": [reply], "usage": usage}
 
 
-def twenty_lines(endpoint: Endpoint, summarize: Summarizer) -> Callable[[list[Message]], str]:
-    """Catch the error, summarize the oldest 70 %, try again."""
+def usual_loop(endpoint: Endpoint, summarize: Summarizer) -> Callable[[list[Message]], str]:
+    """The loop that everybody writes first: catch the error, summarize the oldest 70 %, retry."""
     history: list[Message] = []
 
     def send(new: list[Message]) -> str:
@@ -511,7 +514,7 @@ def wrapped(
 
 
 def main() -> None:
-    """Play each world by twenty lines and by compacter."""
+    """Play each world by the usual loop and by compacter."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--window", type=int, default=8_192, help="tokens (8192)")
@@ -519,10 +522,10 @@ def main() -> None:
     parser.add_argument("--room", type=int, default=4_000, help="characters of a summary (4000)")
     given = parser.parse_args()
     rows = {}
-    print("                        right  wrong   user   tool  agent  tokens  died")
+    print("                        right  distr  wrong   user   tool  agent  tokens  died")
     for kind in ("even", "attentive"):
         base = 0
-        hosts = {"twenty lines": twenty_lines, "compacter": wrapped}
+        hosts = {"usual loop": usual_loop, "compacter": wrapped}
         for name, host in hosts.items():
             outcomes: Counter[tuple[str, str, str]] = Counter()
             sent = died = 0
@@ -537,7 +540,7 @@ def main() -> None:
             base = base or sent
             found = shares(outcomes) | {"tokens": sent / base, "died": died}
             rows[f"{name}, {kind}"] = {key: round(value, 3) for key, value in found.items()}
-            told = "  ".join(f"{found[key]:5.2f}" for key in ("right", "wrong", *MANNERS, "tokens"))
+            told = "  ".join(f"{found[key]:5.2f}" for key in (*ALL, *MANNERS, "tokens"))
             print(f"{name + ', ' + kind:22} {told}  {died:4}")
     print(json.dumps({"tasks": {"window": given.window, "rows": rows}}))
 

@@ -170,10 +170,11 @@ class TestOrder:
         ("options", "names"),
         [
             ({"model": ScriptedModel()}, []),
-            ({}, ["CompactionStarted", "CompactionEvent"]),
+            # The window is smaller than what is summarized.
+            ({}, ["CompactionStarted", "SummaryProgress", "SummaryProgress", "CompactionEvent"]),
             (
                 {"summarizer": summarizer(fail="raises")},
-                ["CompactionStarted", "CompactionFailed", "CompactionEvent"],
+                ["CompactionStarted", "SummaryProgress", "CompactionFailed", "CompactionEvent"],
             ),
         ],
         ids=["fits", "compacted", "failed summary"],

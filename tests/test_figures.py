@@ -54,6 +54,10 @@ def test_the_detector_is_as_good_as_is_said() -> None:
     assert program("detector").measure() == KEPT["detector"], AGAIN
 
 
+def test_a_models_summary_stands_as_is_said() -> None:
+    assert program("kept").measure() == KEPT["kept"], AGAIN
+
+
 def test_each_error_is_short_and_has_a_source() -> None:
     cases = program("detector").cases()
     assert len({case["text"] for case in cases}) == len(cases)

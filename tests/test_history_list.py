@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
-from compacter.errors import ConfigurationError
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
@@ -82,20 +81,6 @@ class TestAList:
         for clone in (copy.copy(history), history.copy(), copy.deepcopy(history), History(history)):
             clone.append(chat(3), pinned=True)
             assert (len(history), len(clone), sum(clone.pins)) == (3, 4, 1)
-
-    def test_a_place_that_is_not_there_is_an_index_error(self) -> None:
-        history = History(talk(2))
-        for use in (history.pin, history.unpin):
-            with pytest.raises(IndexError):
-                use(2)
-
-    @pytest.mark.parametrize(
-        "options",
-        [{"messages": "text"}, {"messages": 3}, {"max_tokens": 0}, {"reserve_tokens": -1}],
-    )
-    def test_what_makes_no_sense_is_refused(self, options: dict[str, Any]) -> None:
-        with pytest.raises(ConfigurationError):
-            History(**options)
 
 
 class TestCompacting:

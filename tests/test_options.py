@@ -88,17 +88,14 @@ class TestOneList:
 
 
 class TestNewOptions:
-    @pytest.mark.parametrize("recall", [0.15, 4_000])
-    def test_recall_takes_a_share_or_tokens(self, recall: Any) -> None:
-        assert Options(recall=recall).recall == Quotes(share=recall)
-
-    @pytest.mark.parametrize("recall", [None, Quotes(share=0.05), Quotes(share=800)])
-    def test_recall_takes_quotes_or_none(self, recall: Quotes | None) -> None:
-        assert Options(recall=recall).recall == recall
-
-    @pytest.mark.parametrize("recall", [0, 0.0])
-    def test_a_recall_of_nothing_is_none(self, recall: Any) -> None:
-        assert Options(recall=recall).recall is None
+    def test_recall_takes_a_share_tokens_quotes_or_nothing(self) -> None:
+        """``recall`` takes a share, tokens or ``Quotes``; 0 and ``None`` are none."""
+        given: list[Any] = [0.15, 4_000]
+        for recall in given:
+            assert Options(recall=recall).recall == Quotes(share=recall)
+            assert Options(recall=Quotes(share=recall)).recall == Quotes(share=recall)
+        given = [0, 0.0, None]
+        assert [Options(recall=recall).recall for recall in given] == [None] * 3
 
     @pytest.mark.parametrize("recall", [1.5, -0.1, -1, 1.0, True, False, "much", float("nan")])
     def test_another_recall_is_refused_with_the_remedy(self, recall: Any) -> None:

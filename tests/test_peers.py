@@ -97,7 +97,7 @@ def test_a_peer_that_is_not_installed_is_named_and_left_out(
 
 
 def test_a_peer_that_takes_too_long_is_ended_and_answers_again(run: ModuleType) -> None:
-    worker = run.Worker("twenty lines", Path(sys.executable))
+    worker = run.Worker("usual loop", Path(sys.executable))
     hangs, raises = ({"task": "fault", "kind": kind} for kind in ("hangs", "raises"))
 
     assert worker.ask(hangs, 1) == {"failed": "over 1 s"}
@@ -107,7 +107,7 @@ def test_a_peer_that_takes_too_long_is_ended_and_answers_again(run: ModuleType) 
 
 def test_a_growing_conversation_is_paid_once_by_compacter() -> None:
     (ours,) = asked("peer_compacter", {"task": "grow", "turns": 60, "resend": True})
-    (theirs,) = asked("peer_twenty_lines", {"task": "grow", "turns": 60, "resend": True})
+    (theirs,) = asked("peer_usual_loop", {"task": "grow", "turns": 60, "resend": True})
 
     assert ours["answered"] == theirs["answered"] == 60
     assert (ours["broken"], ours["lost"]) == (0, 0)
@@ -116,7 +116,7 @@ def test_a_growing_conversation_is_paid_once_by_compacter() -> None:
 
 def test_the_same_conversation_of_many_callers_is_summarised_once_by_compacter() -> None:
     ask = {"task": "crowd", "callers": 12, "conversations": 3, "threads": True}
-    ((ours,), (theirs,)) = (asked(f"peer_{name}", ask) for name in ("compacter", "twenty_lines"))
+    ((ours,), (theirs,)) = (asked(f"peer_{name}", ask) for name in ("compacter", "usual_loop"))
 
     assert ours["summaries"] == ours["least"] > 0
     assert (ours["failed_calls"], ours["mixed"]) == (0, 0)
@@ -149,7 +149,7 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
     (tmp_path / "benchmarks").mkdir()
     row = {
         "compacter": {"ns": 900.0, "async": 900.0},
-        "twenty lines": {"ns": 90.0, "async": 90.0},
+        "usual loop": {"ns": 90.0, "async": 90.0},
         "slow": {"ns": 5e6},
     }
     whole: dict[str, Any] = {
@@ -160,7 +160,7 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
             "idle/2000": row,
             "answers/10": {
                 "compacter": {"reached": 3, "asked": 9, "failed_calls": 0},
-                "twenty lines": {"reached": 4, "asked": 9, "failed_calls": 0},
+                "usual loop": {"reached": 4, "asked": 9, "failed_calls": 0},
             },
         },
     }
@@ -170,7 +170,7 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
         run.report.write(tmp_path, whole, release=True)
 
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert "Ahead of compacter here: answers/10: twenty lines." in page
+    assert "Ahead of compacter here: answers/10: usual loop." in page
     assert "benchmarks/idle.svg" in (tmp_path / "docs" / "charts.md").read_text(encoding="utf-8")
     assert "Versions: compacter 0.2.0, slow 1.0. Not installed in the last run" in page
     assert "prefers-color-scheme:dark" in (tmp_path / "docs" / "benchmarks" / "idle.svg").read_text(
@@ -181,4 +181,4 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
         for line in (tmp_path / "benchmarks" / "history.jsonl").read_text().splitlines()
     ]
     assert [line["version"] for line in lines] == ["0.1.0", "0.2.0"]
-    assert lines[1]["idle/2000 ns to twenty lines"] == 10.0
+    assert lines[1]["idle/2000 ns to usual loop"] == 10.0

@@ -213,7 +213,7 @@ class TestSyncCallables:
             return asynchronous(messages)
 
         options: dict[str, Any] = {"on_event": list[Any]().append} if hooked else {}
-        functions = {"sync": sync, "async": asynchronous, "awaitable": awaitable}
+        functions: dict[str, Any] = {"sync": sync, "async": asynchronous, "awaitable": awaitable}
         found = compacter(summarizer="extractive", **options).wrap(functions[way])(messages=talk())
         assert (found if way == "sync" else await found) is reply
 

@@ -32,7 +32,7 @@ SAVED = HERE / "results.json"
 PEERS = {
     "compacter": "",
     "compacter without quotes": "",
-    "twenty lines": "",
+    "usual loop": "",
     "gollem (port)": "",
     "litellm": "",
     "langchain": "langchain",

@@ -16,7 +16,7 @@ from typing import Any
 
 from base import Message, Settings, tokens
 
-from compacter.testing import ChatRules, invalid_request_error, token_limit_error
+from compacter.testing import chat_fault, invalid_request_error, token_limit_error
 
 LENGTH = 1_000
 """Characters of a summary."""
@@ -314,7 +314,6 @@ class Provider:
         self.refused = self.broken = self.uncached = self.sent = 0
         self.last: list[Message] = []
         """The newest request that was answered."""
-        self._rules = ChatRules()
 
     def completion(self, messages: list[Message]) -> dict[str, Any]:
         """A reply, or the provider's error."""
@@ -322,7 +321,7 @@ class Provider:
         if size > self.window:
             self.refused += 1
             raise token_limit_error("openai", limit=self.window, input_tokens=size)
-        fault = self._rules(messages)
+        fault = chat_fault(messages)
         if fault:
             self.broken += 1
             raise invalid_request_error(message=fault)

@@ -32,7 +32,7 @@ from histories import (
 )
 from traffic import Found, Make, crowd, live, stream, talking
 
-from compacter.testing import ChatRules
+from compacter.testing import chat_fault
 
 sys.path.append(str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
@@ -201,7 +201,7 @@ def pairs(make: Make, *, ratio: float) -> Found:
     """
     found: Found = {}
     for wire_format in make.formats:
-        write, rules = FORMATS.get(wire_format, (list, ChatRules()))
+        write, rules = FORMATS.get(wire_format, (list, chat_fault))
         broken = raised = gone = 0
         for messages in shapes():
             peer = make(

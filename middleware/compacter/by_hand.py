@@ -5,10 +5,10 @@ of their arguments.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
@@ -23,6 +23,7 @@ from compacter.messages.recognise import recognise
 from compacter.recall.passages import Passage
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
+from compacter.text.table import Table
 
 _NOT_MESSAGES = (
     type(None),
@@ -40,7 +41,7 @@ _NOT_MESSAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult:
+class CompactionResult(Table):
     """The new messages, and those that the compaction removed."""
 
     messages: list[Message] = field(repr=False)
@@ -57,12 +58,30 @@ class CompactionResult:
         """Whether anything was compacted."""
         return self.event is not None
 
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "compaction", self.event.sentence if self.event else "nothing was changed"
+        yield "messages", f"{len(self.messages):,}; {len(self.discarded):,} were removed"
+        yield "fits", "yes" if self.fits else "no"
+        if self.event and self.event.summarizer_calls:
+            read = f"{self.event.input_tokens:,} tokens read, {self.event.output_tokens:,} written"
+            yield "summarizer calls", f"{self.event.summarizer_calls:,}, {read}"
+
     if not TYPE_CHECKING:  # Type checkers know that it cannot be awaited.
 
         def __await__(self) -> Never:
             raise TypeError(
                 "compact() returns its result at once; in async code: await acompact(...)"
             )
+
+
+class CompactArguments(TypedDict, total=False):
+    """Arguments of ``compact`` and ``acompact``, which ``compact`` describes."""
+
+    model: str | None
+    wire_format: str | None
+    budget: int | None
+    summary: str | None
+    strict: bool
 
 
 class ByHand:
@@ -113,6 +132,7 @@ class ByHand:
         model: str | None = None,
         wire_format: str | None = None,
         budget: int | None = None,
+        summary: str | None = None,
     ) -> CompactionPlan:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
@@ -122,11 +142,41 @@ class ByHand:
             model: Name of the model whose window is used.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
+            summary: A summary of your own, in place of a model's.
 
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        return self._plan(messages, model, wire_format, budget)
+        from compacter.recall.frame import strip
+
+        state = self._state
+        held = check_messages(messages)
+        check_text("model", model, "a model's name")
+        check_text("summary", summary, "the text of a summary, or None to have one made")
+        if budget is not None:
+            whole_number("budget", budget, least=1, of="characters")
+        form = format_of(held, wire_format)
+        left = tuple(strip(held, form) or held)
+        by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
+        asked = CompactionPlan(
+            conversation=Conversation.of(
+                left,
+                form,
+                pinned=find_pinned(state.pin, left, form, by_history),
+                rules=state.options.with_declared(getattr(messages, "rules", ())),
+            ),
+            trigger="manual",
+            options=state.options,
+            sizes=Sizes(state.options, state.calibration(model)),
+            model=model,
+            digest=state.options.conversation
+            or getattr(messages, "conversation", "")
+            or conversation_digest(form, left),
+            target=budget,
+            summary=summary,
+            is_required=budget is not None,
+        )
+        return plan_compaction(asked)
 
     def compact(
         self,
@@ -161,29 +211,30 @@ class ByHand:
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
                 summarizer.
         """
-        _refuse(given)
-        read = partial(self._plan, messages, model, wire_format, budget, summary)
-        return run(self._compact(SYNC, messages, read, strict=strict))
+        return run(
+            self._compact(
+                SYNC,
+                messages,
+                strict=strict,
+                model=model,
+                wire_format=wire_format,
+                budget=budget,
+                summary=summary,
+                **given,
+            )
+        )
 
     async def acompact(
-        self,
-        messages: Sequence[Message],
-        *,
-        model: str | None = None,
-        wire_format: str | None = None,
-        budget: int | None = None,
-        summary: str | None = None,
-        strict: bool = False,
-        **given: Never,
+        self, messages: Sequence[Message], **given: Unpack[CompactArguments]
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop.
 
-        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the
-        exceptions are the same.
+        Args:
+            messages: Messages in any of the formats.
+            **given: ``model``, ``wire_format``, ``budget``, ``summary`` and ``strict``, as for
+                ``compact``, which raises the same exceptions.
         """
-        _refuse(given)
-        read = partial(self._plan, messages, model, wire_format, budget, summary)
-        return await self._compact(ASYNC, messages, read, strict=strict)
+        return await self._compact(ASYNC, messages, **given)
 
     def search(
         self,
@@ -223,19 +274,20 @@ class ByHand:
         return search(index, query, limit)
 
     async def _compact(
-        self,
-        io: IO,
-        messages: Sequence[Message],
-        read: Callable[[], CompactionPlan],
-        *,
-        strict: bool,
+        self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
-        """Compact messages by the plan that ``read`` returns."""
+        """Compact messages by their plan, which takes the other arguments."""
+        for name in given.keys() - CompactArguments.__annotations__.keys():
+            raise TypeError(
+                f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
+                f"characters; a threshold in tokens is History(messages, max_tokens=...)"
+            )
         from compacter.call.perform import Performer
         from compacter.compaction.run import Compaction, compact
 
         options = self._state.options
         large = io.asynchronous and is_large(messages)
+        read = partial(self.plan, messages, **given)
         planned = await io.thread(read) if large else read()
         for half in planned.conversation.broken if strict else ():
             raise InvalidHistoryError(
@@ -260,55 +312,6 @@ class ByHand:
         event = await performer.emit(made.event)
         fits = planned.fits_size(made.conversation.size)
         return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
-
-    def _plan(
-        self,
-        messages: Sequence[Message],
-        model: str | None,
-        wire_format: str | None,
-        budget: int | None,
-        summary: str | None = None,
-    ) -> CompactionPlan:
-        """Return the plan of compacting messages, which are read here."""
-        from compacter.recall.frame import strip
-
-        state = self._state
-        held = check_messages(messages)
-        check_text("model", model, "a model's name")
-        check_text("summary", summary, "the text of a summary, or None to have one made")
-        if budget is not None:
-            whole_number("budget", budget, least=1, of="characters")
-        form = format_of(held, wire_format)
-        left = tuple(strip(held, form) or held)
-        by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
-        asked = CompactionPlan(
-            conversation=Conversation.of(
-                left,
-                form,
-                pinned=find_pinned(state.pin, left, form, by_history),
-                rules=state.options.with_declared(getattr(messages, "rules", ())),
-            ),
-            trigger="manual",
-            options=state.options,
-            sizes=Sizes(state.options, state.calibration(model)),
-            model=model,
-            digest=state.options.conversation
-            or getattr(messages, "conversation", "")
-            or conversation_digest(form, left),
-            target=budget,
-            summary=summary,
-            is_required=budget is not None,
-        )
-        return plan_compaction(asked)
-
-
-def _refuse(given: Mapping[str, object]) -> None:
-    """Raise ``TypeError`` for arguments that ``compact`` does not take."""
-    for name in given:
-        raise TypeError(
-            f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
-            f"characters; a threshold in tokens is History(messages, max_tokens=...)"
-        )
 
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:

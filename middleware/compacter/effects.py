@@ -44,6 +44,10 @@ class AskSummarizer(Effect[Reply]):
     prefix: Sequence[Message] | None = None
     """Of a compaction that is made ahead: the conversation's own messages, to which the instruction
     is appended."""
+    piece: int = 1
+    """Number of the piece of the conversation that is in the prompt, from 1."""
+    pieces: int = 1
+    """Number of pieces; if it is not 1, the event ``SummaryProgress`` is sent."""
 
 
 World: TypeAlias = Any
@@ -74,3 +78,6 @@ class Quote:
     """Estimated tokens of one of these characters."""
     sent: bool = True
     """Whether the quotes are sent; without, they are only looked for, and nothing is noted."""
+    query: str = ""
+    """Query of the model's, in place of the newest message's question; ``room`` is not used then.
+    """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from compacter.errors import UnknownFieldError
+from compacter.text.table import Table
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
@@ -174,6 +176,21 @@ class CompactionStarted(Event):
     """Size of the refused request in tokens, as the provider's error stated it."""
 
 
+class SummaryProgress(Event):
+    """Sent before each request for a summary, if the messages are given to the summarizer in
+    pieces.
+    """
+
+    _words = "piece {piece:,} of {pieces:,} is summarized"
+
+    trigger: Trigger
+    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
+    piece: int
+    """Number of the piece, from 1; the same again if an answer was refused."""
+    pieces: int
+    """Number of pieces, which grows if the summarizer refuses one as too long."""
+
+
 class _Failure(BaseModel):
     """Fields of the events of a failure."""
 
@@ -266,7 +283,9 @@ class CompactionReused(Event):
 
 
 class PassagesRecalled(Event):
-    """Sent with a request that contains quotes of compacted messages."""
+    """Sent with a request that contains quotes of compacted messages, or what the model has looked
+    up in them with the tool of ``Quotes(tool=True)``.
+    """
 
     _words = "quoted passages: {passages:,}, {characters:,} characters, {duration:.2f} s"
 
@@ -360,7 +379,7 @@ class RetriesExhausted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Table):
     """Totals of a ``Compacter`` since it was made; tokens and cost are those of the summarizer."""
 
     calls: int = 0
@@ -394,3 +413,8 @@ class Totals:
     """Cost in USD; ``None`` after a summary with an unknown price."""
     characters_saved: int = 0
     """Sum of the characters that compactions have saved."""
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        for member in fields(self):
+            value = getattr(self, member.name)
+            yield member.name.replace("_", " "), "unknown" if value is None else f"{value:,}"

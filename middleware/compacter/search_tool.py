@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from sys import maxsize
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compacter.by_hand import check_messages
 from compacter.errors import ConfigurationError, whole_number
 from compacter.history import History
-from compacter.messages.fields import Json, first
+from compacter.messages.fields import Json
 from compacter.messages.format import FormatName, Message, get_format
 from compacter.recall.frame import line_of
-
-_NAME = "recall"
-_ABOUT = (
-    "Search everything said earlier in this conversation, also what is no longer shown. Returns "
-    "the passages that bear on the query, each with its speaker. Use the words, names and numbers "
-    "that the passage may hold."
+from compacter.recall.tool import (
+    NAME,
+    NO_QUERY,
+    NOTHING,
+    definition,
+    name_of,
+    query_of,
+    result,
 )
-_SCHEMA = {
-    "type": "object",
-    "properties": {"query": {"type": "string", "description": "Search words or a question."}},
-    "required": ["query"],
-}
-_NOTHING = "Nothing said earlier bears on this. Try other words that were used in it."
-_NO_QUERY = 'No query. Call recall with {"query": "search words"}.'
-
-# Where calls hold what, whichever the format: a call may be given with the block around it.
-_CALLS = ("function_call", "toolUse", "")
-_NAMES = ("function.name", "name")
-_IDS = ("call_id", "toolUseId", "id")
-_ARGUMENTS = ("function.arguments", "arguments", "input", "args")
-
-
-def _answers(key: Json, text: str) -> Mapping[FormatName, dict[str, Json]]:
-    """Return the message with the result of a call, in each format."""
-    # Gemini's ids are optional, and one that a call does not have is refused.
-    key_of_gemini = {"id": key} if key else {}
-    response = {**key_of_gemini, "name": _NAME, "response": {"result": text}}
-    result = {"toolUseId": key, "content": [{"text": text}]}
-    block = {"type": "tool_result", "tool_use_id": key, "content": text}
-    return {
-        "openai": {"role": "tool", "tool_call_id": key, "content": text},
-        "responses": {"type": "function_call_output", "call_id": key, "output": text},
-        "anthropic": {"role": "user", "content": [block]},
-        "gemini": {"role": "user", "parts": [{"function_response": response}]},
-        "bedrock": {"role": "user", "content": [{"toolResult": result}]},
-    }
 
 
 class RecallTool(NamedTuple):
@@ -86,37 +57,21 @@ def recall_tool(
     get_format(wire_format)
     check_messages(messages_or_history)
     whole_number("limit", limit, least=1, of="passages")
-    about = {"name": _NAME, "description": _ABOUT}
-    function = {**about, "parameters": _SCHEMA}
-    definitions: Mapping[FormatName, dict[str, Json]] = {
-        "openai": {"type": "function", "function": function},
-        "responses": {"type": "function", **function},
-        "anthropic": {**about, "input_schema": _SCHEMA},
-        "gemini": {"function_declarations": [function]},
-        "bedrock": {"toolSpec": {**about, "inputSchema": {"json": _SCHEMA}}},
-    }
     look_up = partial(_look_up, messages_or_history, wire_format, limit)
-    return RecallTool(definitions[wire_format], partial(_answer, look_up, wire_format))
+    return RecallTool(definition(wire_format), partial(_answer, look_up, wire_format))
 
 
 def _answer(look_up: Callable[[str], str], wire_format: FormatName, call: Json) -> Json:
     """Return the result of a query or of a call."""
     if isinstance(call, str):
         return look_up(call)
-    inner = first(call, _CALLS)
-    name = first(inner, _NAMES)
-    if name != _NAME:
+    name = name_of(call)
+    if name != NAME:
         raise ConfigurationError(
-            f"answer takes a call of the tool {_NAME!r}, not of {name!r}; look at the name first"
+            f"answer takes a call of the tool {NAME!r}, not of {name!r}; look at the name first"
         )
-    arguments = first(inner, _ARGUMENTS)
-    if isinstance(arguments, str):
-        with suppress(ValueError):  # Then it has no query.
-            arguments = json.loads(arguments)
-    query: Any = arguments.get("query") if isinstance(arguments, Mapping) else None
-    is_query = isinstance(query, str) and bool(query.strip())
-    text = look_up(query) if is_query else _NO_QUERY
-    return _answers(first(inner, _IDS), text)[wire_format]
+    query = query_of(call)
+    return result(call, look_up(query) if query else NO_QUERY, wire_format)
 
 
 def _look_up(
@@ -132,8 +87,8 @@ def _look_up(
         search = Compacter(memory=None).search
         passages = search(messages, query, maxsize, wire_format=wire_format)
     asked = _newest_question(messages, wire_format)
-    earlier = [part for part in passages if part.name != _NAME and part.text not in asked]
-    return "".join(map(line_of, earlier[:limit])).strip() or _NOTHING
+    earlier = [part for part in passages if part.name != NAME and part.text not in asked]
+    return "".join(map(line_of, earlier[:limit])).strip() or NOTHING
 
 
 def _newest_question(messages: Sequence[Message], wire_format: str) -> str:

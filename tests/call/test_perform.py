@@ -405,13 +405,13 @@ class Halves:
     name = "halves"
     edits = True
 
-    def compact(self, task: CompactionPlan) -> list[Chat]:
-        cut = task.cut
+    def compact(self, plan: CompactionPlan) -> list[Chat]:
+        cut = plan.cut
         short = [
             {**message, "content": message["content"][: len(message["content"]) // 2]}
-            for message in task.messages
+            for message in plan.messages
         ]
-        return [task.messages[0], *short[1:cut], *task.messages[cut:]]
+        return [plan.messages[0], *short[1:cut], *plan.messages[cut:]]
 
 
 def fails(text: str) -> str:

@@ -388,6 +388,19 @@ def test_a_model_writes_the_summary(
     assert "read 900" in told.err
 
 
+def test_a_bar_shows_the_pieces_of_a_models_summary(
+    run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal, ``compacter compact`` shows how far a summary in pieces is."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes the output for a terminal's.
+    monkeypatch.setenv("TERM", "xterm")
+    said = {"role": "assistant", "content": "They went through the harbours."}
+    monkeypatch.setattr(models, "completion", lambda **_: {"choices": [{"message": said}]})
+    write("chat.json", [*chat, *({"role": "user", "content": "Harbour. " * 2_000},) * 9])
+    told = run("compact", "chat.json", "-o", "out.json", "--model", "gpt-4")
+    assert re.search("1/[2-9]", told.err)
+
+
 def test_a_model_that_fails_is_told_and_nothing_is_written(
     run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from google import genai
 from google.genai import types
 from pydantic import BaseModel
 from tests.clients.loopback import WORDS
+from tests.kit import strict_roles
 
 from compacter import Compacter, CompactionEvent
 from compacter.testing import ScriptedModel
@@ -360,7 +361,7 @@ def test_roles_alternate_where_they_must(cut: int) -> None:
             "They told one another a story in many parts." if ASKED in str(messages[-1]) else "ok"
         )
 
-    model = ScriptedModel(window=10_000, alternate_roles=True, user_first=True, replies=reply)
+    model = ScriptedModel(window=10_000, check=strict_roles, replies=reply)
     native = Compacter(
         alternate_roles=True,
         trigger_tokens=200,

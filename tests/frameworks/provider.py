@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from compacter.testing import ChatRules
+from compacter.testing import chat_fault
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body: Body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         messages = body["input"] if "input" in body else body["messages"]
-        fault = _items_fault(messages) if "input" in body else ChatRules()(messages)
+        fault = _items_fault(messages) if "input" in body else chat_fault(messages)
         tokens = (
             len(
                 json.dumps(

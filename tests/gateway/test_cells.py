@@ -38,8 +38,6 @@ CELLS = [
     if inside == upstream.endswith("inside-200") and (protocol, upstream) not in UNREACHED
 ]
 
-INSIDE = ("openai-inside-200", "anthropic-inside-200")
-
 
 @pytest.fixture(scope="module")
 def proxy(start: Start, provider: Provider) -> Proxy:
@@ -61,8 +59,6 @@ def test_a_history_that_is_too_long_is_answered(
     assert mark in said(answer, stream=stream)
     assert [seen.status for seen in _seen(provider, mark)].count(400) == 1
     assert "compacter_" not in str([seen.body for seen in _seen(provider, mark)])
-    assert answer.headers["x-compacter-rounds"] == "1"
-    assert int(answer.headers["x-compacter-tokens-saved"]) > 500
 
 
 @pytest.mark.parametrize(("protocol", "upstream", "stream"), CELLS)
@@ -105,21 +101,6 @@ def test_two_refusals_in_a_row_compact_deeper(
     assert answer.status == 200, answer.text
     assert mark in said(answer, stream=stream)
     assert [seen.status for seen in _seen(provider, mark)].count(400) >= 2
-
-
-@pytest.mark.parametrize(
-    ("protocol", "upstream"),
-    [(protocol, upstream) for protocol in PATHS for upstream in INSIDE],
-)
-def test_a_call_that_began_from_a_record_tells_its_rounds_too(
-    proxy: Proxy, protocol: str, upstream: str
-) -> None:
-    mark = new_mark()
-    bodies = [request(protocol, upstream, mark, stream=True, count=count) for count in (20, 60)]
-    answers = [proxy.post(PATHS[protocol], body) for body in (*bodies, bodies[1])]
-    assert [answer.status for answer in answers] == [200, 200, 200]
-    assert mark in said(answers[1], stream=True)
-    assert [answer.headers["x-compacter-rounds"] for answer in answers] == ["1", "1", "0"]
 
 
 def _seen(provider: Provider, mark: str) -> list[Seen]:

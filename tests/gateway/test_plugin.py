@@ -59,18 +59,6 @@ def proxy(start: Start, provider: Provider) -> Proxy:
     )
 
 
-def test_what_was_compacted_says_so_in_its_headers(proxy: Proxy) -> None:
-    answer = proxy.post(CHAT, request("chat", "plain", new_mark()))
-    assert answer.headers["x-compacter-rounds"] == "1"
-    assert int(answer.headers["x-compacter-tokens-saved"]) > 500
-
-
-def test_a_call_on_which_nothing_happens_has_no_such_headers(proxy: Proxy) -> None:
-    answer = proxy.post(CHAT, request("chat", "plain", new_mark(), count=1))
-    assert answer.status == 200
-    assert not [name for name in answer.headers if "compacter" in name]
-
-
 @pytest.mark.parametrize(("model", "key"), [("off", "sk-anna"), ("plain", "sk-never")])
 def test_where_it_is_off_the_client_gets_the_refusal(
     proxy: Proxy, provider: Provider, model: str, key: str
@@ -82,7 +70,8 @@ def test_where_it_is_off_the_client_gets_the_refusal(
     assert len(seen(provider, mark)) == 1
 
 
-def test_a_dry_run_only_tells_what_would_be_compacted(proxy: Proxy, provider: Provider) -> None:
+def test_dry_run(proxy: Proxy, provider: Provider) -> None:
+    """With `dry_run` a refusal is logged, and the client gets it."""
     mark = new_mark()
     answer = proxy.post(CHAT, request("chat", "shadow", mark))
     assert answer.status == 400

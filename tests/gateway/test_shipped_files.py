@@ -210,7 +210,7 @@ def test_redis_starts_as_the_chart_has_it_and_wants_the_password() -> None:
 
 def test_the_example_of_serve_is_read() -> None:
     settings = read_config(str(FOLDER / "serve.toml"))
-    setup = make_setup(Board(), {}, {**settings, "memory": None})
+    setup = make_setup(Board(), {**settings, "memory": None})
     assert [target.upstream.name for target in setup.targets] == ["openai", "anthropic"]
 
 

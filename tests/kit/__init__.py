@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.kit.model import OddModel
 from tests.kit.refusals import Refusal, refusals
+from tests.kit.rules import strict_roles
 from tests.kit.server import Server
 
-__all__ = ["OddModel", "Refusal", "Server", "refusals"]
+__all__ = ["OddModel", "Refusal", "Server", "refusals", "strict_roles"]

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from tests.clients.loopback import free_port
 
-from compacter.memory import BaseMemory, InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter import RedisMemory, SQLiteMemory
+from compacter.memory import BaseMemory, InProcessMemory, Memory
 from compacter.messages.format import MessageFormat, get_format
 
 

@@ -7,17 +7,11 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter
+from compacter import Compacter, RedisMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import Record, RedisMemory
-from compacter.memory.record import StoredMessage
 from compacter.testing import ScriptedModel
 
 redis = pytest.importorskip("redis")
-
-
-def record(key: str = "k") -> Record:
-    return Record(key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), "d", "l")
 
 
 def history(length: int = 30) -> list[dict[str, str]]:

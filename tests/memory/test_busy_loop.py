@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from compacter import Compacter
-from compacter.memory import BaseMemory, RedisMemory, SQLiteMemory
+from compacter import Compacter, RedisMemory, SQLiteMemory
+from compacter.memory import BaseMemory
 from compacter.testing import ScriptedModel
 
 redis = pytest.importorskip("redis")

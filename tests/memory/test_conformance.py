@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from compacter.memory import Claim, InProcessMemory, Record, RedisMemory, SQLiteMemory
+from compacter import RedisMemory, SQLiteMemory
+from compacter.memory import Claim, InProcessMemory, Record
 from compacter.memory.protocol import base_memory
 from compacter.testing.memory_conformance import MemoryConformance, Opener
 

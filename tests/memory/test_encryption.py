@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
 import sqlite3
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,17 +102,3 @@ def test_a_bad_key_is_refused_and_not_repeated(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="encryption takes a key") as caught:
         SQLiteMemory(":memory:", encryption=given)
     assert "sesame" not in str(caught.value)
-
-
-def test_without_the_extra_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def fail(name: str, *rest: Any, **options: Any) -> Any:
-        if name.startswith("cryptography"):
-            raise ImportError(name)
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", fail)
-    monkeypatch.delitem(sys.modules, "cryptography.fernet", raising=False)
-    with pytest.raises(ImportError, match="encryption"):
-        SQLiteMemory(":memory:", encryption=OLD)

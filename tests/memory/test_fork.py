@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ import pytest
 from tests.effort import times
 
 import compacter.call
-from compacter.memory import InProcessMemory, MemoryUnavailable, Record, SQLiteMemory
+from compacter import SQLiteMemory
+from compacter.memory import InProcessMemory, MemoryUnavailable, Record
 from compacter.runtime import locks
 from compacter.runtime.database import Database
 from compacter.runtime.locks import Lock, import_before_fork, was_forked_busy
@@ -103,7 +106,9 @@ def test_a_child_keeps_the_records_of_its_parent_and_has_its_own_from_then_on() 
     assert list(memory.find(["k"])) == [RECORD]
 
 
-def test_a_fork_waits_until_no_other_thread_holds_a_lock() -> None:
+@contextlib.contextmanager
+def held_lock() -> Generator[threading.Event]:
+    """A lock that another thread holds until the event is set, or the block ends."""
     lock = Lock()
     inside = threading.Event()
     may_leave = threading.Event()
@@ -116,11 +121,18 @@ def test_a_fork_waits_until_no_other_thread_holds_a_lock() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     assert inside.wait(300)
-    threading.Timer(0.1, may_leave.set).start()
+    try:
+        yield may_leave
+    finally:
+        may_leave.set()
+        thread.join()
 
-    assert child(lambda: len(Database(":memory:").execute("SELECT 1")) == 1) == 0
-    assert child(lambda: not was_forked_busy()) == 0
-    thread.join()
+
+def test_a_fork_waits_until_no_other_thread_holds_a_lock() -> None:
+    with held_lock() as may_leave:
+        threading.Timer(0.1, may_leave.set).start()
+        assert child(lambda: len(Database(":memory:").execute("SELECT 1")) == 1) == 0
+        assert child(lambda: not was_forked_busy()) == 0
 
 
 def test_a_child_forked_while_sqlite_is_busy_uses_none_and_its_calls_go_on(
@@ -129,29 +141,14 @@ def test_a_child_forked_while_sqlite_is_busy_uses_none_and_its_calls_go_on(
     monkeypatch.setattr("compacter.runtime.locks.PATIENCE", 0.01)
     memory = SQLiteMemory(tmp_path / "memory.db")
     memory.save(RECORD)
-    lock = Lock()
-    inside = threading.Event()
-    may_leave = threading.Event()
-
-    def work() -> None:
-        with lock:
-            inside.set()
-            assert may_leave.wait(300)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert inside.wait(300)
 
     def goes_on() -> bool:
         with pytest.raises(MemoryUnavailable, match="forked while SQLite was busy"):
             memory.find(["k"])
         return True
 
-    try:
+    with held_lock():
         assert child(goes_on) == 0
-    finally:
-        may_leave.set()
-        thread.join()
     assert list(memory.find(["k"])) == [RECORD]
 
 

@@ -1,26 +1,18 @@
 from __future__ import annotations
 
-import builtins
 import copy
 import pickle
-import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.memory.matching import record
 
+from compacter import RedisMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import Record, RedisMemory
 from compacter.memory.protocol import PER_KEY
-from compacter.memory.record import StoredMessage
 
 redis = pytest.importorskip("redis")
-
-
-def record(key: str = "k", digest: str = "d") -> Record:
-    return Record(
-        key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l"
-    )
 
 
 @pytest.fixture
@@ -142,26 +134,6 @@ def test_a_user_who_may_not_read_is_an_error_and_no_empty_memory(
     finally:
         memory.close()
         client.execute_command("ACL", "DELUSER", "writer")
-
-
-def test_without_the_package_the_error_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "redis"]:
-        monkeypatch.delitem(sys.modules, name)
-    find = builtins.__import__
-
-    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.partition(".")[0] == "redis":
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return find(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError) as caught:
-        RedisMemory("redis://127.0.0.1/0")
-    assert str(caught.value) == (
-        'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
-    )
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,3 @@ def test_a_refused_file_is_named_once_with_the_remedy(tmp_path: Path, kind: str)
     with pytest.raises(ConfigurationError, match="SQLiteMemory cannot use") as refused:
         Compacter(memory=f"sqlite:{path}")
     assert str(refused.value).count("cannot use") == 1
-
-
-def test_a_file_that_is_no_database_is_named_once(tmp_path: Path) -> None:
-    path = tmp_path / "file.db"
-    path.write_text("not a database, but a text of some length\n" * 40)
-    with pytest.raises(ConfigurationError) as refused:
-        SQLiteMemory(str(path))
-    assert str(refused.value).count("SQLiteMemory cannot use") == 1

@@ -4,6 +4,7 @@ there is.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -129,33 +130,24 @@ class Failing(InProcessMemory):
 METHODS = ["find", "save", "claim", "release"]
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("blocking", [True, False])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_memory_that_fails_never_breaks_a_call(method: str, blocking: bool) -> None:
+def test_a_memory_that_fails_never_breaks_a_call(
+    method: str, blocking: bool, asynchronous: bool
+) -> None:
     memory = Failing(method, blocking=blocking)
     model = ScriptedModel(window=1_000, replies=answering)
-    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer()).wrap(model.completion)
+    compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer())
+    wrapped: Any = compacter.wrap(model.acompletion)
+    completion = compacter.wrap(model.completion)
+    if asynchronous:
+        completion = lambda *given: asyncio.run(wrapped(*given))  # noqa: E731
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
     talk_on(completion, history, 20)
     assert len(history) == 41
     assert model.rejected > 0
     assert bool(memory.failed) is (blocking or method in ("find", "save"))
-
-
-@pytest.mark.parametrize("blocking", [True, False])
-@pytest.mark.parametrize("method", METHODS)
-async def test_a_memory_that_fails_never_breaks_an_async_call(method: str, blocking: bool) -> None:
-    memory = Failing(method, blocking=blocking)
-    model = ScriptedModel(window=1_000, replies=answering)
-    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer().acall).wrap(
-        model.acompletion
-    )
-    history: list[Any] = [{"role": "system", "content": "Be brief."}]
-    for number in range(20):
-        history.append({"role": "user", "content": f"Question {number}. " * 10})
-        history.append((await completion("model", history))["choices"][0]["message"])
-    assert len(history) == 41
-    assert model.rejected > 0
 
 
 def test_after_a_restart_quotes_come_as_before(stored: Memory) -> None:

@@ -9,16 +9,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.memory.matching import record
 
+from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import MemoryUnavailable, Record, SQLiteMemory
-from compacter.memory.record import StoredMessage
-
-
-def record(key: str = "k", digest: str = "d") -> Record:
-    return Record(
-        key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l"
-    )
+from compacter.memory import MemoryUnavailable
 
 
 @pytest.fixture
@@ -48,8 +43,9 @@ def test_the_file_is_its_owners_alone(path: Path) -> None:
 )
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=r"memory\.db"):
+    with pytest.raises(ConfigurationError, match=r"memory\.db") as refused:
         SQLiteMemory(path)
+    assert str(refused.value).count("SQLiteMemory cannot use") == 1
     assert path.read_bytes() == content
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
 
-from compacter import Compacter, SQLiteMemory
+from compacter import Compacter, RedisMemory, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.gateway.litellm_proxy.settings import Settings
 from compacter.memory import Record
@@ -114,3 +116,18 @@ def test_serve_refuses_a_wrong_key_in_one_line(
     assert said in told
     assert OLD not in told
     assert "sesame" not in told
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "make"),
+    [
+        ("redis", "redis", lambda: RedisMemory("redis://127.0.0.1/0")),
+        ("cryptography.fernet", "encryption", lambda: SQLiteMemory(":memory:", encryption=NEW)),
+    ],
+)
+def test_without_a_package_the_error_says_what_to_install(
+    module: str, extra: str, make: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf'needs: pip install "llm-compacter\[{extra}\]"$'):
+        make()

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from litellm import Message as LitellmMessage
 from tests.memory.matching import Matching
 
-from compacter.memory import InProcessMemory, SQLiteMemory
+from compacter import SQLiteMemory
+from compacter.memory import InProcessMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format

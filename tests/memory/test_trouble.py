@@ -20,15 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from compacter import Compacter
-from compacter.memory import (
-    BaseMemory,
-    Memory,
-    MemoryUnavailable,
-    Record,
-    RedisMemory,
-    SQLiteMemory,
-)
+from compacter import Compacter, RedisMemory, SQLiteMemory
+from compacter.memory import BaseMemory, Memory, MemoryUnavailable, Record
 from compacter.memory.circuit import Circuit, Report
 from compacter.memory.protocol import HeldClaim
 from compacter.memory.record import prefix_digest

@@ -12,10 +12,8 @@ from collections import UserDict
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from openai.types.chat import ChatCompletionMessage
 from tests.dialects import parts_of
 
-from compacter.messages.fields import faithful, field
 from compacter.messages.format import FILLERS, get_format
 from compacter.messages.parts import Kind
 from compacter.messages.recognise import recognise
@@ -142,39 +140,6 @@ def test_a_plain_message_is_the_same_in_a_history_and_alone() -> None:
     assert [len(parts_of(OPENAI, message)) for message in talk] == [1, 0, 0, 1, 1, 0, 1, 1]
 
 
-def test_the_part_of_a_plain_message_is_made_at_once() -> None:
-    assert calls(parts_of, OPENAI, ASK) < calls(parts_of, OPENAI, {**ASK, "name": "Ada"}) / 2
-
-
-def test_a_bare_text_is_read_without_looking_for_the_fields_of_a_part() -> None:
-    bare, part = (
-        {"role": "user", "name": "Ada", "content": text}
-        for text in ("a", [{"type": "text", "text": "a"}])
-    )
-
-    assert OPENAI.read(bare) == OPENAI.read(part)
-    assert calls(OPENAI.read, bare) < calls(OPENAI.read, part)
-
-
-def test_plain_messages_cost_no_call_where_system_messages_are_looked_for() -> None:
-    assert calls(OPENAI.systems, [ASK] * 300) == calls(OPENAI.systems, [ASK])
-
-
-def test_the_content_of_a_plain_message_is_itself() -> None:
-    given = {"content": "words", "role": "user"}
-
-    assert OPENAI.content(given) == given
-
-
-def test_a_text_of_gemini_is_read_at_once() -> None:
-    form = get_format("gemini")
-    texts = [{"text": "words"}, {"text": "words", "thought": None}]
-    plain, other = ({"role": "user", "parts": [text] * 10} for text in texts)
-
-    assert parts_of(form, plain) == parts_of(form, other, 0)
-    assert calls(form.read, plain) < calls(form.read, other)
-
-
 @pytest.mark.parametrize("param", ["messages", "contents"])
 def test_a_format_is_recognised_without_reading_each_plain_message(param: str) -> None:
     def work(messages: list[Message]) -> str:
@@ -188,17 +153,3 @@ def test_messages_that_are_known_are_not_read_again() -> None:
     talk = [ASK] * 50 + [strange] * 300
 
     assert calls(lambda: recognise(talk, since=349)) < calls(lambda: recognise(talk, since=50)) / 2
-
-
-def test_a_field_that_a_model_lacks_is_looked_up_without_the_models_own_search() -> None:
-    message = ChatCompletionMessage(role="assistant", content="words")
-
-    assert field(message, "absent") is None
-    assert calls(field, message, "absent") <= 2
-
-
-def test_texts_cost_the_digest_of_a_message_no_call() -> None:
-    def message(fields: int) -> Message:
-        return {f"field {number}": "words" for number in range(fields)}
-
-    assert calls(faithful, message(50)) == calls(faithful, message(1))

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, PrivateAttr
-from tests.dialects import DIALECTS, parts_of
+from tests.dialects import DIALECTS
 
 from compacter import Compacter
-from compacter.messages.fields import Unencodable, characters, faithful
+from compacter.messages.fields import Unencodable, faithful
 from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
@@ -178,48 +178,6 @@ def test_what_cannot_be_encoded_faithfully_raises_one_exception(name: str, value
     for message in (called(name, {"x": value}), {"role": "user", "content": value, "parts": value}):
         with pytest.raises(Unencodable):
             get_format(name).content(message)
-
-
-@pytest.mark.parametrize("value", UNENCODABLE.values(), ids=list(UNENCODABLE))
-@pytest.mark.parametrize("name", FORMATS)
-def test_such_a_message_is_read_all_the_same(name: str, value: Any) -> None:
-    form = get_format(name)
-    for message in (
-        called(name, {"x": value}),
-        {"role": "user", "content": value, "parts": value},
-        value,
-    ):
-        outline = form.outline([message])
-
-        assert outline.steps == [0]
-        assert form.size(message) == outline.sizes[0] >= 0
-        assert all(isinstance(part.text, str) for part in parts_of(form, message))
-        assert isinstance(form.speaker(message), str)
-        assert form.plain_text(message) is None or isinstance(form.plain_text(message), str)
-
-
-@pytest.mark.parametrize(("value", "known"), [(deep(100), True), (deep(101), False)])
-def test_a_hundred_levels_are_encoded(value: object, known: bool) -> None:
-    if known:
-        assert json.loads(json.dumps(faithful({"x": value}))) == {"x": value}
-    else:
-        with pytest.raises(Unencodable):
-            faithful({"x": value})
-
-
-@pytest.mark.parametrize("value", [True, -12.5, [1, 23, 4], {"key": {"list": ["ab", None]}}])
-def test_data_weighs_its_json(value: object) -> None:
-    assert characters(value) == len(json.dumps(value))
-
-
-@pytest.mark.parametrize(("value", "size"), [("words", 5), ("", 0), (None, 0), ([], 0)])
-def test_a_text_weighs_its_characters_and_nothing_weighs_nothing(value: object, size: int) -> None:
-    assert characters(value) == size
-
-
-@pytest.mark.parametrize("value", [deep(20_000), [circle(), "leaf"], [10**5_000]])
-def test_what_json_cannot_encode_weighs_next_to_nothing(value: object) -> None:
-    assert characters(value) < 10
 
 
 @pytest.mark.parametrize("name", FORMATS)

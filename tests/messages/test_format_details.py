@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import UserDict
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import pytest
@@ -79,20 +78,6 @@ def test_roles_and_types_are_kinds(name: str, message: object, kind: Kind, speak
 
     assert reader.outline([message]).kinds == [kind]
     assert reader.speaker(message) == speaker
-
-
-class Speaker(Enum):
-    """Roles as an enumeration that is no text itself."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-
-
-def test_a_role_may_be_a_member_of_any_enumeration() -> None:
-    """A role that is no string itself is read by its value, and the message stays."""
-    said = [{"role": Speaker.USER, "content": "Hello."}, {"role": Speaker.ASSISTANT, "content": ""}]
-    assert get_format("openai").outline(said).kinds == [Kind.USER, Kind.ASSISTANT]
-    assert said[0] == {"role": Speaker.USER, "content": "Hello."}
 
 
 def test_system_messages_are_found_wherever_they_stand() -> None:
@@ -196,11 +181,6 @@ def test_calls_and_results_are_paired(
     assert outline.steps == steps
     assert [half.call_id for half in outline.broken] == broken
     assert outline.open is None
-
-
-def test_a_call_without_its_result_in_a_message_of_the_same_id_stays_open() -> None:
-    """Ids may be reused within one message: one result answers one call."""
-    assert get_format("anthropic").read(assistant(SEARCH, SEARCH, FOUND))[2:] == (("s1",), ())
 
 
 @pytest.mark.parametrize(

@@ -68,20 +68,6 @@ def test_a_step_spans_what_openai_wants_together(items: list[object], steps: lis
     assert outline.broken == ()
 
 
-def test_an_output_is_the_latest_open_calls() -> None:
-    outline = get_format("responses").outline([_call("x"), _ASK, _call("x"), _output("x"), _ASK])
-
-    assert outline.steps == [0, 1, 2, 4]
-    assert [(half.index, half.what) for half in outline.broken] == [(0, "unanswered call")]
-
-
-def test_an_output_of_a_referenced_call_is_no_orphan() -> None:
-    items = [_ASK, {"type": "item_reference", "id": "fc_1"}, _output("x"), _ASK]
-
-    assert get_format("responses").outline(items).broken == ()
-    assert get_format("responses").outline(items).steps == [0, 1, 3]
-
-
 @pytest.mark.parametrize(
     ("call", "output"),
     [

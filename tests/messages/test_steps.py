@@ -24,31 +24,6 @@ LOOK: Call = ("c1", "look", {"at": "sky"})
 SEEN: Result = ("c1", "look", "blue")
 
 
-def test_an_empty_history_has_no_size_and_no_steps(dialect: Dialect) -> None:
-    outline = dialect.format.outline([])
-
-    assert (sum(outline.sizes), outline.steps, outline.broken, outline.open) == (0, [], (), None)
-
-
-def test_a_message_is_a_step_and_a_call_with_its_results_is_one(dialect: Dialect) -> None:
-    calls = dialect.calls([LOOK])
-    results = dialect.results([SEEN])
-    messages = [dialect.user("a"), *calls, *results, dialect.answer("b"), dialect.user("c")]
-
-    assert dialect.format.outline(messages).steps == [0, 1, 3, 4]
-    assert dialect.broken(messages) == []
-
-
-def test_parallel_results_stay_with_their_calls(dialect: Dialect) -> None:
-    two: Call = ("c2", "listen", {})
-    heard: Result = ("c2", "listen", "hum")
-    batch = [*dialect.calls([LOOK, two]), *dialect.results([heard, SEEN])]
-    messages = [dialect.user("a"), *batch, dialect.answer("b")]
-
-    assert dialect.format.outline(messages).steps == [0, 1, 1 + len(batch)]
-    assert dialect.broken(messages) == []
-
-
 def test_thousands_of_parallel_calls_answered_in_reverse_are_paired_in_linear_time(
     dialect: Dialect,
 ) -> None:
@@ -71,28 +46,6 @@ def test_an_id_that_is_used_again_pairs_by_position(dialect: Dialect) -> None:
     assert dialect.broken(messages) == []
 
 
-def test_one_id_twice_in_one_batch_still_pairs(dialect: Dialect) -> None:
-    messages = [dialect.user("a"), *dialect.calls([LOOK, LOOK]), *dialect.results([SEEN, SEEN])]
-
-    assert dialect.format.outline(messages).steps == [0, 1]
-    assert dialect.broken(messages) == []
-
-
-def test_a_result_without_its_call_is_told_by_what_pairs_it(dialect: Dialect) -> None:
-    messages = [dialect.user("a"), *dialect.results([SEEN]), dialect.answer("b")]
-
-    assert dialect.broken(messages) == [("orphan result", dialect.key(SEEN))]
-    assert dialect.format.outline(messages).broken[0].index == 1
-    assert dialect.format.outline(messages).steps == [0, 1, 2]
-
-
-def test_a_call_that_nobody_answered_is_told_by_what_pairs_it(dialect: Dialect) -> None:
-    messages = [*dialect.calls([LOOK]), dialect.user("never mind"), dialect.answer("b")]
-
-    assert dialect.broken(messages) == [("unanswered call", dialect.key(LOOK))]
-    assert dialect.format.outline(messages).open is None
-
-
 def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> None:
     stray: Result = ("stray", "other", "?")
     messages = [
@@ -104,22 +57,6 @@ def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> N
 
     assert dialect.format.outline(messages).steps == [0, 3]
     assert dialect.broken(messages) == [("orphan result", dialect.key(stray))]
-
-
-def test_the_last_call_may_still_be_open(dialect: Dialect) -> None:
-    two: Call = ("c2", "listen", {})
-    messages = [dialect.user("a"), *dialect.calls([LOOK, two]), *dialect.results([SEEN])]
-    outline = dialect.format.outline(messages)
-
-    assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
-
-
-def test_open_calls_stay_in_one_step(dialect: Dialect) -> None:
-    two: Call = ("c2", "listen", {})
-    messages = [dialect.user("a"), *dialect.calls([LOOK, two])]
-    outline = dialect.format.outline(messages)
-
-    assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
 
 
 def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
@@ -227,14 +164,3 @@ def test_steps_partition_any_history_and_part_no_pair(
     assert len(outline.kinds) == len(outline.sizes) == len(messages)
     assert not [(a, b) for a, b in pairs for step in outline.steps if a < step <= b]
     assert outline.open is None or outline.open == outline.steps[-1]
-
-
-@given(events=st.lists(_EVENTS, max_size=14))
-def test_dropping_whole_steps_from_the_front_breaks_nothing(
-    dialect: Dialect, events: list[tuple[str, list[str]]]
-) -> None:
-    messages, _ = _history(dialect, events)
-    known = Counter(dialect.broken(messages))
-
-    for step in dialect.format.outline(messages).steps:
-        assert Counter(dialect.broken(messages[step:])) <= known

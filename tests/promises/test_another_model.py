@@ -76,7 +76,7 @@ class OtherModel:
     """Refuses each request with what it cannot read, or each request at all."""
 
     def __init__(self, name: FormatName, *, always: bool = False) -> None:
-        self.name = name
+        self.name: FormatName = name
         self.error = BadRequestError(TALKS[name][1])
         self.always = always
         self.requests: list[list[Message]] = []

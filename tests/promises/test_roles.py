@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.kit import strict_roles
 
 from compacter import Compacter
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def test_roles_alternate_where_they_must(
     answers_too: bool, stage: MakeStage, talk: type[Talk]
 ) -> None:
-    model = ScriptedModel(window=500, alternate_roles=True)
+    model = ScriptedModel(window=500, check=strict_roles)
     scene = stage(model=model, alternate_roles=True)
     history = talk.turns(12)
     if answers_too:
@@ -58,7 +60,7 @@ def test_thinking_stays_only_where_its_provider_takes_it(talk: type[Talk]) -> No
 
 @pytest.mark.parametrize("strict_model", [True, False])
 def test_alternation_over_a_session(strict_model: bool, stage: MakeStage, talk: type[Talk]) -> None:
-    model = ScriptedModel(window=900, alternate_roles=strict_model, user_first=True)
+    model = ScriptedModel(window=900, check=partial(strict_roles, alternate=strict_model))
     scene = stage(model=model, alternate_roles=strict_model or None)
     history = [talk.system()]
 

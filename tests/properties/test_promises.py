@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any, get_args
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from tests.effort import times
-from tests.kit import OddModel
+from tests.kit import OddModel, strict_roles
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
-from compacter.testing import ChatRules, Failure, ScriptedModel, ScriptedSummarizer, TokenLimitError
+from compacter.testing import (
+    Failure,
+    ScriptedModel,
+    ScriptedSummarizer,
+    TokenLimitError,
+    chat_fault,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject, SearchStrategy
@@ -90,7 +96,7 @@ def test_compacting_by_hand_keeps_every_promise(
     ]
     # What goes out is what a provider takes.
     assert result.messages
-    assert ChatRules()(result.messages) is None or ChatRules()(history) is not None
+    assert chat_fault(result.messages) is None or chat_fault(history) is not None
     assert len(summaries(result.messages)) <= 1
     # What must stay has stayed.
     assert systems(result.messages) == systems(history)
@@ -193,7 +199,6 @@ def test_strict_turns_stay_strict(
     any_dialogue: SearchStrategy[list[Chat]], data: DataObject
 ) -> None:
     history = data.draw(any_dialogue)
-    rules = ChatRules(alternate_roles=True, user_first=True)
     chosen = data.draw(options)
 
     result = Compacter(
@@ -201,7 +206,7 @@ def test_strict_turns_stay_strict(
     ).compact(history)
 
     note(f"{result.messages!r}")
-    assert rules(result.messages) is None or rules(history) is not None
+    assert strict_roles(result.messages) is None or strict_roles(history) is not None
 
 
 @MANY

@@ -21,6 +21,7 @@ from compacter.events import (
     RetriesExhausted,
     SealedContentRemoved,
     SilentTruncation,
+    SummaryProgress,
 )
 from compacter.runtime import models
 from compacter.tools.report import page, read_lines, stories
@@ -51,6 +52,7 @@ ALL: tuple[Event, ...] = (
     PassagesRecalled(passages=1, characters=2, tokens=3),
     MaxTokensAdjusted(before=2, after=1),
     SilentTruncation(expected_tokens=2, prompt_tokens=1),
+    SummaryProgress(trigger="manual", piece=1, pieces=2),
     SealedContentRemoved(removed=2, kinds=("thinking",), error="BadRequestError"),
     RetriesExhausted(rounds=3, reason="no progress"),
 )

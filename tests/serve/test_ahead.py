@@ -55,7 +55,7 @@ def test_a_summary_is_made_before_it_is_needed_and_then_used(
 
 def test_it_is_on_unless_it_is_turned_off(openai_server: Any) -> None:
     def option(**given: Any) -> object:
-        setup = make_setup(Board(), {}, {"upstream": openai_server.url, **given})
+        setup = make_setup(Board(), {"upstream": openai_server.url, **given})
         return setup.targets[0].state.options.prepare_tokens
 
     assert option() == 0.7

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.server import Server
-from compacter.gateway.serve.targets import make_setup
-from compacter.memory import Memory
 from compacter.serve import main, run
 
 UPSTREAM = "http://127.0.0.1:9/v1"
@@ -50,12 +47,3 @@ def test_an_option_counts_under_both_of_its_names(
     for keyword in (name, short):
         given: dict[str, Any] = {keyword: value}
         assert started(lambda: run(upstream=UPSTREAM, port=0, **given)) == value  # noqa: B023
-
-
-def test_what_was_remembered_in_the_process_outlives_a_new_configuration() -> None:
-    memories: dict[object, Memory] = {}
-    before, after = (
-        make_setup(Board(), memories, {"upstream": UPSTREAM, **more})
-        for more in ({}, {"max_body": 9})
-    )
-    assert before.targets[0].state.memory is after.targets[0].state.memory

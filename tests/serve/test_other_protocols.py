@@ -17,9 +17,9 @@ from google import genai
 from google.genai import types
 from tests.clients import loopback
 
+from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.gateway.serve.protocols import protocol_of
-from compacter.memory import SQLiteMemory
 from compacter.serve import main
 
 Serve = Callable[..., Any]

@@ -11,7 +11,7 @@ import anthropic
 import openai
 import pytest
 
-from compacter.memory import SQLiteMemory
+from compacter import SQLiteMemory
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]

@@ -17,17 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
-anthropic = pytest.importorskip("anthropic", reason="the anthropic SDK is not installed")
 
 LONG: Any = [
     {"role": "user", "content": f"Harbour {n} takes ships of {n} metres. " * 3} for n in range(40)
 ]
-CALL = {
-    "id": "call_1",
-    "type": "function",
-    "function": {"name": "count_ships", "arguments": '{"pier": 4}'},
-}
-TOOL = {"tool_calls": [CALL]}
 QUESTION: Any = [{"role": "user", "content": "How many ships?"}]
 
 
@@ -85,126 +78,17 @@ class TestChatCompletions:
             assert list(wrapped.chat.completions.create(model="gpt-4o", messages=LONG, stream=True))
 
 
-class TestResponses:
-    def test_it_answers(self, server: Server) -> None:
-        reply = server.openai().responses.create(model="gpt-4o", input="How many ships?")
-        assert reply.output_text == "Three ships lie there today."
-        assert reply.usage is not None
-        assert reply.usage.input_tokens == server.model.requests[0].tokens
-
-    def test_it_streams(self, server: Server) -> None:
-        with server.openai().responses.stream(model="gpt-4o", input="How many ships?") as stream:
-            said = "".join(
-                event.delta for event in stream if event.type == "response.output_text.delta"
-            )
-            final = stream.get_final_response()
-        assert said == final.output_text == "Three ships lie there today."
-
-    @pytest.mark.parametrize("stream", [False, True])
-    def test_calls_of_tools_go_there_and_back(self, stream: bool) -> None:
-        with scripted(replies=[TOOL, "Four."]) as server:
-            client = server.openai()
-            tool: Any = {
-                "type": "function",
-                "name": "count_ships",
-                "parameters": {"type": "object"},
-                "strict": False,
-            }
-            given: list[Any] = [*QUESTION]
-            if stream:
-                with client.responses.stream(model="gpt-4o", input=given, tools=[tool]) as events:
-                    first: Any = events.get_final_response()
-            else:
-                first = client.responses.create(model="gpt-4o", input=given, tools=[tool])
-            (asked,) = first.output
-            assert asked.type == "function_call"
-            assert (asked.name, asked.arguments) == ("count_ships", '{"pier": 4}')
-            given += [asked.model_dump(exclude_none=True)]
-            given += [{"type": "function_call_output", "call_id": asked.call_id, "output": "4"}]
-            assert client.responses.create(model="gpt-4o", input=given).output_text == "Four."
-            with pytest.raises(openai.BadRequestError, match="call_1"):
-                client.responses.create(model="gpt-4o", input=given[:-1])
-
-    @pytest.mark.parametrize("stream", [False, True])
-    @pytest.mark.parametrize("where", ["open", "first_event"])
-    def test_a_wrapped_client_gets_its_answer(self, where: Any, stream: bool) -> None:
-        with scripted(window=600, overflow_at=where) as server:
-            client = Compacter(summarizer="extractive").wrap(server.openai())
-            reply: Any = client.responses.create(model="gpt-4o", input=LONG, stream=stream)
-            assert ([event.type for event in reply][-1] if stream else reply.status).endswith(
-                "completed"
-            )
-            assert server.model.rejected == 1
-
-
-class TestMessages:
-    def ask(self, client: Any, messages: Any, **options: Any) -> Any:
-        return client.messages.create(model="claude", max_tokens=99, messages=messages, **options)
-
-    def test_it_answers(self, server: Server) -> None:
-        reply = self.ask(server.anthropic(), QUESTION, system="Be brief.")
-        assert reply.content[0].text == "Three ships lie there today."
-        assert reply.stop_reason == "end_turn"
-        assert reply.usage.input_tokens == server.model.requests[0].tokens
-        assert server.model.requests[0].messages[0] == {"role": "system", "content": "Be brief."}
-
-    def test_it_streams(self, server: Server) -> None:
-        with server.anthropic().messages.stream(
-            model="claude", max_tokens=99, messages=QUESTION
-        ) as stream:
-            said = "".join(stream.text_stream)
-            final = stream.get_final_message()
-        assert said == "Three ships lie there today."
-        assert final.usage.input_tokens == server.model.requests[0].tokens
-
-    @pytest.mark.parametrize("stream", [False, True])
-    def test_calls_of_tools_go_there_and_back(self, stream: bool) -> None:
-        with scripted(replies=[TOOL, "Four."]) as server:
-            client = server.anthropic()
-            given: list[Any] = [*QUESTION]
-            if stream:
-                with client.messages.stream(
-                    model="claude", max_tokens=99, messages=given
-                ) as events:
-                    first: Any = events.get_final_message()
-            else:
-                first = self.ask(client, given)
-            assert first.stop_reason == "tool_use"
-            assert first.content[0].input == {"pier": 4}
-            given += [{"role": "assistant", "content": [first.content[0].model_dump()]}]
-            result = {"type": "tool_result", "tool_use_id": first.content[0].id, "content": "4"}
-            given += [{"role": "user", "content": [result, {"type": "text", "text": "And now?"}]}]
-            assert self.ask(client, given).content[0].text == "Four."
-            given[-1]["content"].reverse()
-            with pytest.raises(anthropic.BadRequestError, match="call_1"):
-                self.ask(client, given)
-
-    @pytest.mark.parametrize("where", ["open", "first_event"])
-    def test_a_wrapped_client_gets_its_answer(self, where: Any) -> None:
-        with scripted(window=600, style="anthropic", overflow_at=where) as server:
-            client = Compacter(summarizer="extractive").wrap(server.anthropic())
-            assert self.ask(client, LONG).content[0].text == "ok"
-            with client.messages.stream(model="claude", max_tokens=99, messages=LONG) as stream:
-                assert stream.get_final_text() == "ok"
-            assert server.model.rejected == 1
-
-    async def test_an_awaited_client_too(self, server: Server) -> None:
-        async with server.async_anthropic() as plain:
-            client = Compacter(summarizer="extractive").wrap(plain)
-            assert (await self.ask(client, LONG)).content[0].text == "Three ships lie there today."
-
-
 class TestOtherAnswers:
     def test_a_rate_limit_has_its_own_status(self) -> None:
         with scripted(replies=rate_limit_error()) as server, pytest.raises(openai.RateLimitError):
-            server.openai().responses.create(model="gpt-4o", input="How many?")
+            server.openai().chat.completions.create(model="gpt-4o", messages=QUESTION)
 
     def test_a_script_that_is_used_up_says_so(self) -> None:
         with (
             scripted(replies=[]) as server,
             pytest.raises(openai.InternalServerError, match="0 replies"),
         ):
-            server.openai().responses.create(model="gpt-4o", input="How many?")
+            server.openai().chat.completions.create(model="gpt-4o", messages=QUESTION)
 
     def test_a_stream_breaks_where_the_script_says_so(self) -> None:
         with scripted(replies=Interrupted("Three ships lie there today.", after=2)) as server:

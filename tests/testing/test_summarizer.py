@@ -6,7 +6,6 @@ import pytest
 
 from compacter.testing import (
     Failure,
-    InvalidRequestError,
     ProviderError,
     ScriptedSummarizer,
     TokenLimitError,
@@ -24,11 +23,6 @@ def test_it_says_its_text_and_keeps_the_prompts() -> None:
     assert (summarizer.requests[0].model, summarizer.requests[0].max_tokens) == ("m", 1)
 
 
-def test_before_the_first_prompt_the_books_are_empty() -> None:
-    summarizer = ScriptedSummarizer()
-    assert (summarizer.prompts, summarizer.tokens) == ((), 0)
-
-
 def test_a_function_makes_the_summary_of_the_prompt() -> None:
     summarizer = ScriptedSummarizer(lambda messages: messages[0]["content"][:9])
     assert summarizer(PROMPT) == "Summarise"
@@ -39,11 +33,6 @@ def test_a_completion_carries_usage(usage: bool | dict[str, int]) -> None:
     reply = ScriptedSummarizer("They met.", returns="completion", usage=usage)(PROMPT)
     assert reply["choices"][0]["message"]["content"] == "They met."
     assert reply["usage"]["prompt_tokens"] == (11 if usage is True else 3)
-
-
-def test_a_completion_can_be_an_object() -> None:
-    reply = ScriptedSummarizer("They met.", returns="completion", reply_type="object")(PROMPT)
-    assert reply.choices[0].message.content == "They met."
 
 
 async def test_it_can_be_asynchronous() -> None:
@@ -116,11 +105,6 @@ def test_a_prompt_over_its_window_is_refused() -> None:
     with pytest.raises(TokenLimitError, match="11 tokens"):
         summarizer(PROMPT)
     assert [request.refused for request in summarizer.requests].count(True) == 1
-
-
-def test_a_broken_prompt_is_refused() -> None:
-    with pytest.raises(InvalidRequestError):
-        ScriptedSummarizer()([])
 
 
 def test_an_unknown_failure_is_told_with_the_known_ones() -> None:

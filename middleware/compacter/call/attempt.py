@@ -126,18 +126,21 @@ class Attempt:
         """Return quotes of up to so many characters, and add them to the request if ``sent``."""
         if room < FEWEST_QUOTED:
             return ""
-        request = self.request
-        text = await self.world.quote(
-            Quote(
-                request.original,
-                request.conversation,
-                room,
-                request.archive,
-                request.digest,
-                request.tokens_of_one,
-                sent,
-            )
-        )
+        text: str = await self.world.quote(self.question(room, sent=sent))
         if text and sent:
-            self.request = replace(request, quotes=text)
+            self.request = replace(self.request, quotes=text)
         return text
+
+    def question(self, room: int, *, sent: bool = True, query: str = "") -> Quote:
+        """Return what quotes of up to so many characters are found by."""
+        request = self.request
+        return Quote(
+            request.original,
+            request.conversation,
+            room,
+            request.archive,
+            request.digest,
+            request.tokens_of_one,
+            sent,
+            query,
+        )

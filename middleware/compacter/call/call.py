@@ -103,7 +103,7 @@ class Call(Attempt):
         """
         await self._add_quotes()
         request = self.request
-        reply = await self.world.send(request.sent, request.options)
+        reply = await self.world.send(request.sent, request.options_sent)
         if reply.token_limit is not None and not self.is_confirmed(reply.token_limit):
             return replace(reply, token_limit=None)
         return reply
@@ -231,8 +231,8 @@ class Call(Attempt):
         window.
         """
         request = self.request
-        if not self.quotes or (request.messages is request.original and not request.archive):
-            return  # Nothing was compacted.
+        if not (self.quotes and request.is_compacted):
+            return
         is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
         if (is_last and self.sizes.room is None) or request.conversation.last_user is None:
             # They may be refused, and then the request could not be sent without them.

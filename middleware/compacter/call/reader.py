@@ -10,6 +10,7 @@ from functools import partial
 from compacter.call.arguments import characters_sent
 from compacter.call.call import Call
 from compacter.call.perform import Performer
+from compacter.call.recalls import with_recall
 from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
@@ -58,12 +59,15 @@ def read_call(world: Performer, *, learns: bool) -> Call | str:
     called = facts.model or getattr(function, "__qualname__", None) or type(function).__qualname__
     rules = getattr(history, "rules", ())
     named = options.conversation or getattr(history, "conversation", "")
+    tools: tuple[object, ...] = ()
+    if options.recall is not None and options.recall.tool:
+        tools = with_recall(binding, facts, form.name, getattr(function, "__name__", ""))
     by_history = frozenset[int]() if history is None else history.pinned_ids()
     request = Request(
         format=form,
         original=messages,
         messages=messages,
-        overhead=sum(map(characters_sent, facts.beside)),
+        overhead=sum(map(characters_sent, (*facts.beside, *tools[-1:]))),
         output_tokens=facts.output_tokens,
         output_option=facts.output_option,
         model=facts.model,
@@ -74,6 +78,7 @@ def read_call(world: Performer, *, learns: bool) -> Call | str:
         rules=options.with_declared(rules),
         archive=getattr(history, "archive", None),
         alternate=options.alternate_roles,
+        tools=tools,
     )
     calibration = state.calibration(called, facts.place)
     if learns and not state.proactive:

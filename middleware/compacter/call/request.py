@@ -76,6 +76,8 @@ class Request:
     """Message to send in place of the last user message; ``messages`` contains the whole one."""
     saved: int = 0
     """Characters saved by ``shortened``."""
+    tools: tuple[Any, ...] = ()
+    """The caller's tools, and ``recall`` behind them; empty without that one."""
     sealed: bool = True
     """Whether what only the model that made it can read is sent."""
 
@@ -101,6 +103,21 @@ class Request:
         if any(id(self.original[at]) not in present for at in self.find_pinned(self.original)):
             return None
         return replace(self, messages=tuple(view), read=None, quotes="")
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether messages are missing in it that were said."""
+        return self.messages is not self.original or bool(self.archive)
+
+    @property
+    def offers_recall(self) -> bool:
+        """Whether it is sent with the tool ``recall``."""
+        return bool(self.tools) and self.is_compacted
+
+    @property
+    def options_sent(self) -> Mapping[str, object]:
+        """Options that replace the caller's, the tools with ``recall`` included."""
+        return {**self.options, "tools": [*self.tools]} if self.offers_recall else self.options
 
     @property
     def size(self) -> int:

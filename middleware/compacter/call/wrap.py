@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from types import CoroutineType
-from typing import Any
+from typing import Any, NoReturn
 
 from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named
@@ -21,6 +21,7 @@ from compacter.call.log import outside
 from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import read_call
+from compacter.call.recalls import answer_recalls, fault_of
 from compacter.call.request import may_be_cut
 from compacter.call.state import State
 from compacter.call.warm import warmed_up
@@ -265,6 +266,7 @@ class WrappedFunction:
         self.state.take_late(world.conversation)
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
+            raw = await world.conduct(answer_recalls(call, raw))
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -359,6 +361,13 @@ def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., Async
     return call
 
 
+def _refusing(fault: str) -> Function:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise ConfigurationError(fault)
+
+    return refuse
+
+
 def wrap_function(
     state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None
 ) -> Function:
@@ -367,9 +376,17 @@ def wrap_function(
 
     ``asynchronous`` states that the result of a plain function is always awaitable, which cannot be
     detected: methods of the SDKs are decorated coroutine functions.
+
+    Raises ``ConfigurationError`` if a function cannot have the tool of ``Quotes(tool=True)``; a
+    vendor's method raises it when it is called, as its client has others.
     """
+    fault = fault_of(state.options.recall, binding)
+    if fault and not binding.vendors:
+        raise ConfigurationError(fault)
     calls = WrappedFunction(state, function, binding)
-    if is_kind(inspect.isasyncgenfunction, function):
+    if fault:
+        shaped = _refusing(fault)
+    elif is_kind(inspect.isasyncgenfunction, function):
         shaped = calls.async_generator()
     elif is_kind(inspect.isgeneratorfunction, function):
         shaped = calls.generator()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, pairwise
 from operator import not_
@@ -16,6 +16,7 @@ from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
 from compacter.overflow import TokenLimit
 from compacter.summary.message import Summary, compose, parse, rule_lines
+from compacter.text.table import Table
 
 if TYPE_CHECKING:
     from compacter.events import Trigger
@@ -58,7 +59,7 @@ class Tally(dict[str, Any]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CompactionPlan:
+class CompactionPlan(Table):
     """One compaction: what it would replace, and what a strategy makes the new list with. Sizes are
     data sizes in characters. Messages must not be changed.
 
@@ -105,6 +106,20 @@ class CompactionPlan:
 
     def __repr__(self) -> str:
         return f"CompactionPlan(cut={self.cut}, strategy={self.strategy!r})"
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        tokens = self.sizes.calibration.tokens
+        sizes = {
+            "messages": (len(self.messages), self.original_data_size),
+            "compacted": (len(self.compacted), self.head_size),
+            "kept": (len(self.kept), self.tail_size),
+        }
+        for name, (count, size) in sizes.items():
+            yield name, f"{count:,}, {size:,} characters, about {tokens(size):,} tokens"
+        yield "cut", f"{self.cut}: index of the first message behind the compacted ones"
+        yield "strategy", self.strategy
+        if self.target is not None:
+            yield "target", f"at most {self.target:,} characters"
 
     @property
     def strategy(self) -> str:

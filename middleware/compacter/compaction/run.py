@@ -12,13 +12,19 @@ from typing import Any
 
 from compacter.compaction.conversation import Conversation, check, origins_of
 from compacter.compaction.cut import first_unread, plan_compaction
-from compacter.compaction.plan import CompactionPlan, Tally
+from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.protocol import Compacting, CompactionStrategy
 from compacter.compaction.strategies import BUILT_IN, Shorten, Truncate, shorten_largest
 from compacter.compaction.summarize import RulesTooLongError, extract, read_head
 from compacter.effects import AskSummarizer, World
 from compacter.errors import CompactionError, FunctionError
-from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
+from compacter.events import (
+    CompactionEvent,
+    CompactionFailed,
+    CompactionSkipped,
+    CompactionStarted,
+    SummaryProgress,
+)
 from compacter.messages.format import Message
 from compacter.summary.message import NoSummaryError, read_out
 
@@ -249,7 +255,7 @@ async def _carry_out(
     try:
         answer = strategy.compact(plan)
         return list(
-            await _converse(answer, plan.tally, world) if isinstance(answer, Generator) else answer
+            await _converse(answer, plan, world) if isinstance(answer, Generator) else answer
         )
     finally:
         changed = [(members, copied) for members, copied in copies if members != copied]
@@ -260,8 +266,9 @@ async def _carry_out(
             raise ValueError("the strategy changed a message in place")
 
 
-async def _converse(flow: Compacting, tally: Tally, world: World) -> Sequence[Message]:
+async def _converse(flow: Compacting, plan: CompactionPlan, world: World) -> Sequence[Message]:
     """Answer what a strategy asks, and return its messages."""
+    tally = plan.tally
     outcome: Any = None
     advance: Callable[[Any], object] = flow.send
     with closing(flow):
@@ -278,6 +285,10 @@ async def _converse(flow: Compacting, tally: Tally, world: World) -> Sequence[Me
                         f"{question!r} is not an effect; strategies yield AskSummarizer of "
                         f"compacter.effects"
                     )
+                piece = question.piece
+                pieces = question.pieces
+                if pieces > 1:
+                    await world.emit(SummaryProgress(piece=piece, pieces=pieces, **plan.named))
                 tally.add(summarizer_calls=1)
                 reply = outcome = await world.ask(question)
                 tally.add(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -12,13 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from compacter.by_hand import format_of
 from compacter.compaction.conversation import Conversation
 from compacter.errors import InvalidHistoryError
+from compacter.memory.record import BYTES, restore_bytes
 from compacter.messages.fields import members
 from compacter.messages.format import Message
 from compacter.recall.archive import Archive
 
 VERSION = 1
-# Key of an object in place of bytes, which JSON does not have.
-_BYTES = "compacter:bytes"
 
 
 class Snapshot(BaseModel):
@@ -54,7 +52,7 @@ def write_snapshot(
         },
         # Some SDKs put bytes into messages.
         default=lambda value: (
-            {_BYTES: members(value)} if isinstance(value, bytes) else members(value)
+            {BYTES: members(value)} if isinstance(value, bytes) else members(value)
         ),
     )
 
@@ -65,7 +63,7 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
     Raises ``InvalidHistoryError`` if it is not a snapshot, damaged, or of another version.
     """
     try:
-        read = Snapshot.model_validate(json.loads(snapshot, object_hook=_restore_bytes))
+        read = Snapshot.model_validate(json.loads(snapshot, object_hook=restore_bytes))
         form = format_of(read.messages, read.wire_format or wire_format)
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise InvalidHistoryError(
@@ -77,12 +75,3 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
             "the snapshot is damaged: a message or a pin was removed, or the summary message edited"
         )
     return read
-
-
-def _restore_bytes(value: dict[str, object]) -> object:
-    held = value.get(_BYTES)
-    return (
-        base64.b64decode(held, validate=True)
-        if len(value) == 1 and isinstance(held, str)
-        else value
-    )

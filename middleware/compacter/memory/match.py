@@ -158,12 +158,14 @@ class Matcher:
         if last_match is not None and last_match == _hash(folded):
             return True
         # The last message alone distinguishes most histories.
-        if not folded or prefix_digest(form, folded[-1:]) != record.last:
-            return False
-        if prefix_digest(form, folded) != record.digest:
-            return False
-        self._note_match(record, folded)
-        return True
+        is_match = (
+            bool(folded)
+            and prefix_digest(form, folded[-1:]) == record.last
+            and prefix_digest(form, folded) == record.digest
+        )
+        if is_match:
+            self._note_match(record, folded)
+        return is_match
 
     def _note_match(self, record: Record, folded: Sequence[Message]) -> None:
         matches = self.memory.matches

@@ -11,7 +11,7 @@ import base64
 import json
 import marshal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
@@ -22,7 +22,8 @@ from compacter.messages.format import Message, MessageFormat
 
 VERSION = 4
 """Version of the stored form; a record of another version is ignored."""
-_BYTES = "compacter:bytes"
+BYTES = "compacter:bytes"
+"""Key of an object in place of bytes, which JSON does not have."""
 # Number of positions that a lookup tries as the start of the compacted messages; pinned ones may
 # precede it.
 _STARTS = 4
@@ -112,7 +113,7 @@ class Record:
         with suppress(Exception):  # Whatever stands there in place of a record.
             version, seal, body = (text if isinstance(text, str) else text.decode()).split(" ", 2)
             if version == str(VERSION) and seal == _seal(body):
-                fields = json.loads(body, object_hook=_restore)
+                fields = json.loads(body, object_hook=restore_bytes)
                 literals = tuple(StoredMessage(*literal) for literal in fields.pop("literals"))
                 return cls(literals=literals, kept=tuple(fields.pop("kept")), **fields)
         return None
@@ -132,18 +133,19 @@ def _storable(value: Json) -> Json:
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (bytes, bytearray)):
-        return {_BYTES: base64.b64encode(value).decode()}
+        return {BYTES: base64.b64encode(value).decode()}
     if isinstance(value, (list, tuple)):
         return [*map(_storable, value)]
     held = members(value)
-    if not isinstance(held, Mapping) or _BYTES in held or set(map(type, held)) - {str}:
+    if not isinstance(held, Mapping) or BYTES in held or set(map(type, held)) - {str}:
         raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
     return {key: _storable(inner) for key, inner in held.items()}
 
 
-def _restore(value: dict[str, Json]) -> Json:
-    if len(value) == 1 and isinstance(value.get(_BYTES), str):
-        return base64.b64decode(value[_BYTES], validate=True)
+def restore_bytes(value: dict[str, Json]) -> Json:
+    """Return the bytes that an object of JSON is in place of; any other object unchanged."""
+    if len(value) == 1 and isinstance(value.get(BYTES), str):
+        return base64.b64decode(value[BYTES], validate=True)
     return value
 
 
@@ -192,10 +194,7 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     Many conversations begin with the same greeting, so one message is not enough. Empty if none can
     be encoded.
     """
-    digests: list[bytes] = []
-    spoken = (message for message in messages if form.speaker(message) != "system")
-    with suppress(Unencodable):
-        digests.extend(message_digest(form, message) for message in islice(spoken, count))
+    digests = [*filter(None, _digests(form, messages, count))]
     return chain(digests)[:16] if digests else ""
 
 
@@ -203,13 +202,7 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
     """Return the keys of the records that may match this history; ``record_key`` of each match is
     among them. Keys with a message that cannot be encoded are left out.
     """
-    openings: list[bytes] = []
-    spoken = (message for message in messages if form.speaker(message) != "system")
-    for message in islice(spoken, LONGEST_OPENING):
-        try:
-            openings.append(message_digest(form, message))
-        except Unencodable:
-            openings.append(b"")
+    openings = [*_digests(form, messages, LONGEST_OPENING)]
     runs = [
         openings[start : start + run]
         for start in range(_STARTS)
@@ -217,6 +210,18 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
         if start + run <= len(openings)
     ]
     return [*dict.fromkeys(chain(parts, scope) for parts in runs if all(parts))]
+
+
+def _digests(form: MessageFormat, messages: Sequence[Message], count: int) -> Iterator[bytes]:
+    """Yield the digests of the first messages, without system messages; an empty one for a message
+    that cannot be encoded.
+    """
+    spoken = (message for message in messages if form.speaker(message) != "system")
+    for message in islice(spoken, count):
+        try:
+            yield message_digest(form, message)
+        except Unencodable:
+            yield b""
 
 
 def record_key(

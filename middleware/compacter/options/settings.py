@@ -44,29 +44,23 @@ def from_environment(environment: Mapping[str, str], prefix: str) -> dict[str, A
             if not isinstance(text, str):
                 raise ConfigurationError(f"{variable} takes a text, not {text!r}")
             texts[variable[len(prefix) :].lower()] = (variable, text.strip())
-    stored = _read_storing(texts)
+    variable, keys = texts.pop("memory_encryption", ("", ""))
+    stored: dict[str, Any] = {}
+    if keys:
+        is_place = keys.startswith(("file:", "env:"))
+        listed = keys_from(keys, variable) if is_place else keys.replace(",", " ").split()
+        stored["encryption"] = listed
     options = {}
     for name, (variable, text) in texts.items():
-        if text and _is_option(variable, name):
+        if not text:
+            continue
+        if name in Options.model_fields:
             options[name] = _read_option(variable, name, text, stored)
+        elif difflib.get_close_matches(name, Options.model_fields, 1, _MISSPELT):
+            raise ConfigurationError(f"{variable}: {unknown(name)}")
+        else:
+            warnings.warn(f"{variable} is ignored: {unknown(name)}", stacklevel=3)
     return options
-
-
-def _is_option(variable: str, name: str) -> bool:
-    if name in Options.model_fields:
-        return True
-    if difflib.get_close_matches(name, Options.model_fields, 1, _MISSPELT):
-        raise ConfigurationError(f"{variable}: {unknown(name)}")
-    warnings.warn(f"{variable} is ignored: {unknown(name)}", stacklevel=4)
-    return False
-
-
-def _read_storing(texts: dict[str, tuple[str, str]]) -> dict[str, Any]:
-    """Remove the variable for the keys of the memory, and return it as an option of the memory."""
-    variable, keys = texts.pop("memory_encryption", ("", ""))
-    if keys.startswith(("file:", "env:")):
-        return {"encryption": keys_from(keys, variable)}
-    return {"encryption": keys.replace(",", " ").split()} if keys else {}
 
 
 def _read_option(variable: str, name: str, text: str, stored: Mapping[str, Any]) -> object:
@@ -84,19 +78,14 @@ def _read_option(variable: str, name: str, text: str, stored: Mapping[str, Any])
 
 def _read(name: str, text: str) -> object:
     """Return a value as an option takes it: of what pydantic does not read from text itself."""
-    is_none = text.lower() == "none"
-    if name in _SEPARATORS:
-        if text.startswith("["):
-            with suppress(ValueError):  # Then it is not a list.
+    separator = _SEPARATORS.get(name)
+    if text.lower() == "none":
+        return [] if separator else None
+    if separator is None or text.startswith("["):
+        if Options.model_fields[name].annotation != (str | None):
+            with suppress(ValueError):  # Then it is a text: a name, or the word of a truth value.
                 return json.loads(text)
-            return text
-        parts = [] if is_none else filter(None, map(str.strip, text.split(_SEPARATORS[name])))
-        is_strategy = name == "strategy"
-        return [BUILT_IN[part]() if is_strategy and part in BUILT_IN else part for part in parts]
-    if is_none:
-        return None
-    if Options.model_fields[name].annotation != (str | None):
-        for number in (int, float):
-            with suppress(ValueError):
-                return number(text)
-    return text
+        return text
+    made = BUILT_IN if name == "strategy" else {}
+    parts = filter(None, map(str.strip, text.split(separator)))
+    return [made[part]() if part in made else part for part in parts]

@@ -82,11 +82,15 @@ class Quotes(BaseModel):
     """Function for other words than the passages': called with a message that asks, and all
     compacted passages, it returns one number for each, 0 for those that do not answer it. Passages
     found by the question's own words are quoted beside the best of these."""
+    tool: bool = False
+    """Whether requests get a tool ``recall(query)`` once messages were compacted, whose calls are
+    answered from these, at most three times in a row, before the reply is returned. In chat
+    completions and Anthropic's format, and not in streams."""
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names(cls, given: dict[str, object]) -> dict[str, object]:
-        for name in given.keys() - cls.model_fields.keys():
+    def _check_names(cls, given: object) -> object:
+        for name in given.keys() - cls.model_fields.keys() if isinstance(given, dict) else ():
             raise ValueError(f"Quotes has no {name!r}; it takes {', '.join(cls.model_fields)}")
         return given
 

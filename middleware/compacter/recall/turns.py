@@ -12,11 +12,11 @@ from cachetools import LRUCache
 from compacter.errors import FunctionError, UserFunction
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.recall.frame import STEP_NOTE, Quotation, folded, newest_call
+from compacter.recall.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.recall.index import MAX_BYTES, Index, Redact
 from compacter.recall.passages import Quotes
 from compacter.recall.question import question, task
-from compacter.recall.quotes import Quoter, passage_of
+from compacter.recall.quotes import Quoter, passage_of, search
 from compacter.recall.weight import tokens
 from compacter.runtime.io import resolve
 from compacter.runtime.locks import Lock
@@ -102,8 +102,8 @@ class Recall:
         return index
 
     def quotes(self, asked: Quote, views: _Views) -> Quotation | None:
-        """Return the quotes for the newest user message, and those for a later step of its turn;
-        ``None`` if there are none of either.
+        """Return the quotes for the newest user message, and those for a later step of its turn; of
+        a query the passages that match it. ``None`` if there are none.
 
         The former are the same at every step of the turn, if they fit. Raises the exceptions of
         ``redact``.
@@ -112,6 +112,10 @@ class Recall:
         if recall is None:
             return None
         index = self._add(asked, views)
+        if asked.query:
+            passages = tuple(search(index, asked.query))
+            text = "".join(map(line_of, passages)).strip()
+            return Quotation(text, passages) if passages else None
         turn = self._for_turn(recall, asked, index)
         room = asked.room - len(turn.text)
         step = self._for_step(asked, index, room) if recall.steps else _NOTHING

@@ -89,7 +89,8 @@ class Writer:
     head: Head
     """What is summarised."""
     ask: Callable[..., Any]
-    """Constructor of the effect that asks the model: ``ask(messages, max_tokens, prefix)``."""
+    """Constructor of the effect that asks the model: ``ask(messages, max_tokens, prefix, piece,
+    pieces)``."""
     prefix: Sequence[Any] | None
     """The conversation's own messages, at whose end to ask first, so that the provider's prompt
     cache pays for the head."""
@@ -146,7 +147,7 @@ class Writer:
         fault = ""
         tries = lost = written = 0
         while pieces and lost < _MOST_LOST and self._requests < self._most_requests(pieces):
-            fault = yield from self._try(pieces[0], short=tries > 0, native=native)
+            fault = yield from self._try(pieces[0], len(pieces), short=tries > 0, native=native)
             if fault.startswith(_RAISED) and not (native or written):
                 break
             is_smaller = fault == _TOO_LONG and self._has_smaller(pieces[0])
@@ -259,10 +260,10 @@ class Writer:
         )
 
     def _try(
-        self, piece: Sequence[str], *, short: bool, native: bool = False
+        self, piece: Sequence[str], left: int = 0, *, short: bool, native: bool = False
     ) -> Generator[Any, Any, str]:
         """Ask once. Return what is wrong with the answer; an empty text if nothing is. Without a
-        ``piece`` the text so far is only to be shorter.
+        ``piece``, which is the first of those ``left``, the text so far is only to be shorter.
         """
         self._limit = None
         self._requests += 1
@@ -272,7 +273,10 @@ class Writer:
             tokens = min(tokens, max(self._left(_size(piece)), self._least()))
         try:
             reply: Reply = yield self.ask(
-                [{"role": "user", "content": asked}], tokens, self.prefix if native else None
+                [{"role": "user", "content": asked}],
+                tokens,
+                self.prefix if native else None,
+                *((self.chunks + 1, self.chunks + left) if left else ()),
             )
         except Exception as error:  # noqa: BLE001 - ``write`` decides what becomes of the rest
             self._cause = error

@@ -30,7 +30,7 @@ from compacter.testing.replies import (
     ScriptExhaustedError,
     Struct,
 )
-from compacter.testing.rules import CharacterCount, ChatRules, Check, Count
+from compacter.testing.rules import CharacterCount, Check, Count, chat_fault
 from compacter.testing.server import ScriptedServer
 from compacter.testing.summarizer import Failure, Failures, ScriptedSummarizer
 
@@ -38,7 +38,6 @@ __all__ = [
     "STYLES",
     "AsyncScriptedStream",
     "CharacterCount",
-    "ChatRules",
     "Check",
     "Chunk",
     "Completion",
@@ -61,6 +60,7 @@ __all__ = [
     "Struct",
     "Style",
     "TokenLimitError",
+    "chat_fault",
     "invalid_request_error",
     "rate_limit_error",
     "server_error",

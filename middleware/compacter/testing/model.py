@@ -36,7 +36,7 @@ from compacter.testing.replies import (
     script,
     shaped,
 )
-from compacter.testing.rules import CharacterCount, ChatRules, Check, Count, is_list
+from compacter.testing.rules import CharacterCount, Check, Count, chat_fault, is_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,7 @@ class ScriptedModel:
         truncates: bool = False,
         usage: bool | Mapping[str, Any] = True,
         strict: bool = True,
-        alternate_roles: bool = False,
-        user_first: bool = False,
-        check: Check | None = None,
+        check: Check = chat_fault,
         overflow_at: OverflowAt = "open",
         chunk_size: int = 16,
     ) -> None:
@@ -128,12 +126,9 @@ class ScriptedModel:
                 ``usage`` shows it.
             usage: Whether to report token counts, or a fixed ``usage``. A stream sends it if
                 ``stream_options`` ask.
-            strict: Whether to refuse invalid lists (`InvalidRequestError`), by `ChatRules` or by
-                `check`.
-            alternate_roles: Whether user and assistant must alternate.
-            user_first: Whether the first message after the system prompt must be the user's.
-            check: Rules to use instead of `ChatRules`: a function that returns the fault of the
-                messages, or None.
+            strict: Whether to refuse invalid lists (`InvalidRequestError`), by `check`.
+            check: Rules to use instead of `chat_fault`, those of OpenAI's chat completions: a
+                function that returns the fault of the messages, or None.
             overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the
                 first chunk, "after_role" after the role-only chunk, and "error_chunk" yields a
                 chunk with an ``error`` member.
@@ -151,9 +146,7 @@ class ScriptedModel:
         self.window = window
         self.style = style_of(style)
         self.count: Count = CharacterCount(chars_per_token) if count is None else count
-        self.check: Check | None = None
-        if strict:
-            self.check = check or ChatRules(alternate_roles, user_first)
+        self.check: Check | None = check if strict else None
         self._next = script(replies)
         self._reply_type: ReplyType = reply_type
         self._counts_output = counts_output

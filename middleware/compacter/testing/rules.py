@@ -42,21 +42,7 @@ _SILENT = frozenset(
         "status",
     }
 )
-# Members that contain media, in any wire format.
-_MEDIA = frozenset(
-    {
-        "image_url",
-        "input_audio",
-        "inline_data",
-        "inlineData",
-        "file_data",
-        "fileData",
-        "image",
-        "audio",
-        "video",
-        "document",
-    }
-)
+# Types of blocks that the provider does not count by their text.
 _MEDIA_TYPES = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "document", "file", "input_file"}
 )
@@ -71,8 +57,8 @@ _PROMPT_OPTIONS = ("tools", "functions", "system", "instructions")
 class CharacterCount:
     """Tokenizer: characters divided by `chars_per_token`, rounded up once per request.
 
-    Counts the text of every wire format: contents, names and arguments of calls, results,
-    reasoning, tool schemas. A picture or other medium counts as `media_tokens`.
+    Counts contents, names and arguments of calls, results, reasoning and tool schemas. A picture
+    or other medium of OpenAI's or Anthropic's API counts as `media_tokens`.
     """
 
     chars_per_token: float = 4
@@ -97,7 +83,7 @@ class CharacterCount:
                 pending.extend(item)
             elif (members := fields(item)) is None:
                 continue
-            elif _is_medium(members):
+            elif members.get("type") in _MEDIA_TYPES:
                 media += 1
             else:
                 if not _JSON.isdisjoint(members):
@@ -106,13 +92,6 @@ class CharacterCount:
                     )
                 pending.extend(value for key, value in members.items() if key not in _UNREAD)
         return math.ceil(characters / self.chars_per_token) + media * self.media_tokens
-
-
-def _is_medium(members: Mapping[str, Any]) -> bool:
-    kind = members.get("type")
-    if isinstance(kind, str) and kind in _MEDIA_TYPES:
-        return True
-    return not _MEDIA.isdisjoint(members) and any(members.get(key) is not None for key in _MEDIA)
 
 
 def _json_length(value: object) -> int:
@@ -124,7 +103,7 @@ def _json_length(value: object) -> int:
 Check: TypeAlias = Callable[[Sequence[Message]], str | None]
 """Function that returns the fault of the messages, or None."""
 
-_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
 def is_list(messages: object) -> bool:
@@ -134,58 +113,30 @@ def is_list(messages: object) -> bool:
     return isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRules:
-    """The rules of OpenAI's chat completions, and the stricter ones of many local chat
-    templates.
+def chat_fault(messages: Sequence[Message], /) -> str | None:
+    """Return the first fault of a list by the rules of OpenAI's chat completions, with its index,
+    or None.
     """
-
-    alternate_roles: bool = False
-    """User and assistant messages must alternate, system messages aside; the first must be the
-    user's."""
-    user_first: bool = False
-    """The first message after the system messages must be the user's."""
-
-    def __call__(self, messages: Sequence[Message], /) -> str | None:
-        """Return the first fault of the list, with its index, or None."""
-        if not is_list(messages):
-            return f"'messages' must be an array, got {type(messages).__name__}"
-        if not messages:
-            return "'messages' must contain at least one message"
-        return self._shapes(messages) or _pairs(messages) or self._order(messages)
-
-    def _shapes(self, messages: Sequence[Message]) -> str | None:
-        for index, message in enumerate(messages):
-            read = fields(message)
-            if read is None:
-                return f"messages[{index}] must be an object, got {type(message).__name__}"
-            role = read.get("role")
-            if role not in _ROLES:
-                return f"messages[{index}] has the unknown role {role!r}"
-            if fault := _content_fault(read):
-                return f"messages[{index}] (role {role}) {fault}"
-        return None
-
-    def _order(self, messages: Sequence[Message]) -> str | None:
-        if not (self.alternate_roles or self.user_first):
-            return None
-        previous: object = None
-        for index, message in enumerate(messages):
-            role = _member(message, "role")
-            if role in {"system", "developer"}:
-                continue
-            if previous is None and role != "user":
-                return f"messages[{index}]: the first message must be the user's, got {role}"
-            if self.alternate_roles and role == previous and role in {"user", "assistant"}:
-                return f"messages[{index}]: roles must alternate, got {role} after {role}"
-            previous = role
-        return None if previous else "there must be a user message"
+    if not is_list(messages):
+        return f"'messages' must be an array, got {type(messages).__name__}"
+    if not messages:
+        return "'messages' must contain at least one message"
+    for index, message in enumerate(messages):
+        read = fields(message)
+        if read is None:
+            return f"messages[{index}] must be an object, got {type(message).__name__}"
+        role = read.get("role")
+        if role not in _ROLES:
+            return f"messages[{index}] has the unknown role {role!r}"
+        if fault := _content_fault(read):
+            return f"messages[{index}] (role {role}) {fault}"
+    return _pairs(messages)
 
 
 def _content_fault(read: Mapping[str, Any]) -> str | None:
     content = read.get("content")
     calls = read.get("tool_calls")
-    speaks = bool(calls or read.get("function_call") or read.get("refusal") or read.get("audio"))
+    speaks = bool(calls or read.get("refusal") or read.get("audio"))
     if calls is not None and not calls and read.get("role") == "assistant":
         return "has an empty array of tool_calls"
     if content is None:
@@ -195,46 +146,27 @@ def _content_fault(read: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _member(message: Message, name: str) -> object:
-    read = fields(message)
-    return None if read is None else read.get(name)
-
-
 def _pairs(messages: Sequence[Message]) -> str | None:
     """Return the first call without a result right after it, or result without such a call; ids may
     be reused.
     """
     waiting: list[Any] = []
-    asked = -1
-    legacy: object = None
+    caller = -1
     for index, message in enumerate([*messages, None]):  # At the end none may be waiting.
         read = fields(message) or {}
-        role = read.get("role")
-        if role == "tool":
+        if read.get("role") == "tool":
             call = read.get("tool_call_id")
             if call not in waiting:
                 return (
                     f"messages[{index}]: the tool result {call!r} answers no call of the "
-                    f"preceding message"
+                    "preceding message"
                 )
             waiting.remove(call)
             continue
-        if role == "function":
-            if legacy is None or read.get("name") != legacy:
-                return (
-                    f"messages[{index}]: the function result {read.get('name')!r} answers no "
-                    f"preceding call"
-                )
-            legacy = None
-            continue
         if waiting:
-            return f"messages[{asked}]: no tool result follows for the tool call {waiting[0]!r}"
-        legacy = None
-        if role == "assistant":
-            asked = index
-            waiting = [_member(call, "id") for call in read.get("tool_calls") or ()]
-            if len(set(map(repr, waiting))) != len(waiting):
-                return f"messages[{index}]: two of its tool calls have the same id"
-            call = read.get("function_call")
-            legacy = None if call is None else _member(call, "name")
+            return f"messages[{caller}]: no tool result follows for the tool call {waiting[0]!r}"
+        caller = index
+        waiting = [(fields(call) or {}).get("id") for call in read.get("tool_calls") or ()]
+        if len(set(map(repr, waiting))) != len(waiting):
+            return f"messages[{index}]: two of its tool calls have the same id"
     return None

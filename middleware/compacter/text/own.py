@@ -24,9 +24,6 @@ class Piece(NamedTuple):
     """Whether the user wrote it."""
 
 
-# Most characters at each end of a message in which the user's own words are looked for: nobody
-# types more.
-_TYPED_ENDS = 8_000
 # Most messages have none of these characters, and are the user's own.
 _SIGN = re.compile(r"[`~<>\[\"]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
@@ -65,10 +62,9 @@ def separate(text: str, marks: Marks | None = None) -> list[Piece]:
         before, after = map(re.escape, marks)
         patterns.append(re.compile(rf"(?s){before}.*?(?:{after}|\Z)"))
     carried = [match.span() for each in patterns for match in each.finditer(text)]
-    middle = (_TYPED_ENDS, max(_TYPED_ENDS, len(text) - _TYPED_ENDS))
     pieces: list[Piece] = []
     at = 0
-    for start, end in sorted([*carried, *_elements(text), middle, (len(text), len(text))]):
+    for start, end in sorted([*carried, *_elements(text), (len(text), len(text))]):
         pieces.append(Piece(text[at:start], is_own=True))
         pieces.append(Piece(text[max(at, start) : end], is_own=False))
         at = max(at, end)

@@ -61,7 +61,7 @@ def split_lines(text: str) -> list[list[str]]:
     lines: list[list[str]] = []
     for line in _BROKEN.sub(r"\1 ", text).splitlines() if "\n" in text else [text]:
         lines.append([])
-        for sentence in _whole(line):
+        for sentence in split(line):
             if len(sentence) > LONGEST:
                 lines[-1] += clauses(sentence)
             elif _ALNUM.search(sentence):
@@ -69,7 +69,8 @@ def split_lines(text: str) -> list[list[str]]:
     return lines
 
 
-def _whole(text: str) -> list[str]:
+def split(text: str) -> list[str]:
+    """Return the sentences of ``text``, without the white space around them."""
     pieces: list[str] = []
     start = 0
     for match in SENTENCE_END.finditer(text):

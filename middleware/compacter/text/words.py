@@ -33,15 +33,10 @@ _COMMONEST = """
     done for from had has have having he her hers him his how i if in into is it its just like
     me might mine more most much must my of on one or our ours out please she should so some tell
     than that the their theirs them then there these they this those to us was we were what when
-    where which while who whom whose why will with would you your yours der das und oder ist sind
-    waren ein eine einen einem einer mit von zu im den dem auf für als auch ich du er sie es wir ihr
-    nicht was wer wie wo wann warum welche welcher welches haben hatte le la les un une des et ou
-    est dans que qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué
-    quién cómo cuándo dónde cuál del
+    where which while who whom whose why will with would you your yours
 """
 FUNCTION_WORDS = frozenset(_COMMONEST.split())
-"""The most common words of English, German, French and Spanish, which do not distinguish
-statements; without those that are nouns in another of these languages (war, son)."""
+"""The most common words of English, which do not distinguish statements."""
 
 _TALK = """
     again ahead answer anything back bad best better bit bye care chat come continue day dear else
@@ -55,15 +50,10 @@ _TALK = """
     want way week well word words work worked works world write wrong wrote ya yeah year years yep
     yes yesterday yet aren couldn d didn doesn don hadn hasn haven isn ll m re remind shouldn ve
     wasn weren won wonder wondering wouldn
-    bitte danke gut gute guten hallo heute ja jetzt kein keine machen mal mehr morgen nein nur noch
-    sagen schon schön sehr tag wieder
-    ahora algo bien buenas bueno buenos día gracias hola hoy mañana más muchas muy otra palabras por
-    sí tal todo favor
-    aujourd bien bonjour encore merci oui non plus très
 """
 TALK_WORDS = frozenset(_TALK.split())
-"""Words of talk about anything, in these languages: few of a text's sentences have them, yet they
-tell nothing."""
+"""English words of talk about anything: few of a text's sentences have them, yet they tell nothing.
+Without them .71 in place of .81 of questions inside a message bring their answer."""
 
 
 def words(text: str) -> list[str]:

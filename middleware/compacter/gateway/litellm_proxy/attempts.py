@@ -11,12 +11,9 @@ from typing import Any
 
 from compacter.call.arguments import Binding
 from compacter.call.call import Call
-from compacter.call.reduce import plan_of
-from compacter.call.request import calibrate
 from compacter.call.state import State
 from compacter.call.world import DEFERRED, Step, step_through
 from compacter.call.wrap import WrappedFunction
-from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, add_note
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
@@ -38,8 +35,6 @@ class SteppedCall(WrappedFunction):
 
     def __init__(self, state: State, binding: Binding) -> None:
         super().__init__(state, _not_called, binding)
-        self.rounds = 0
-        """Number of times that the request was made smaller after a token limit."""
         self.original_size = 0
         """Characters of the caller's messages; 0 if they were sent unchanged."""
         self.sent_size = 0
@@ -120,7 +115,6 @@ class SteppedCall(WrappedFunction):
             given_up: Exception | None = self._given_up
             self._given_up = given_up or error
             raise self._given_up
-        self.rounds += 1
         return sent
 
     async def answered(self, reply: object) -> None:
@@ -129,16 +123,6 @@ class SteppedCall(WrappedFunction):
         if self._flow is not None and self._effect is not None and learns:
             await self._advance(Reply(raw=reply))
             self.close()
-
-    async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:
-        """Return what ``again`` would compact, without calling a model. ``None`` if the call cannot
-        be compacted.
-        """
-        call = await self._begin(kwargs)
-        if call is None:
-            return None
-        found = calibrate(call.request, call.calibration, found)
-        return plan_of(call, call.target(found), "token_limit", found)
 
     def close(self) -> None:
         """End the flow, and release leases that other calls may wait for."""

@@ -82,32 +82,6 @@ class ProxyCall:
     """Router's entry for the failure before this attempt."""
     round: int = 0
     """Highest number of the attempts that are fallbacks of the plug-in."""
-    rounds: int = 0
-    tokens_saved: int = 0
-    stream: object = None
-    """Router's stream, from which the proxy takes the response's headers after its first chunk."""
-
-    def headers(self) -> dict[str, str] | None:
-        """Return the response headers of compacter; ``None`` if nothing was compacted."""
-        if not (self.rounds or self.tokens_saved):
-            return None
-        return {
-            "x-compacter-rounds": str(self.rounds),
-            "x-compacter-tokens-saved": str(self.tokens_saved),
-        }
-
-    def add_headers(self) -> None:
-        """Add the headers to a stream that was recovered after the proxy had read them.
-
-        They are added to the provider's headers:
-        https://docs.litellm.ai/docs/observability/raw_request_response.
-        """
-        stream = self.stream
-        self.stream = None
-        hidden = getattr(stream, "_hidden_params", None)
-        headers = self.headers()
-        if headers and isinstance(hidden, dict):
-            hidden["additional_headers"] = {**(hidden.get("additional_headers") or {}), **headers}
 
     def without_route(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request as the client sent it, without what the router added, to be routed
@@ -126,11 +100,11 @@ class ProxyCall:
         return {**kept, self.metadata_name: metadata}
 
     def end(self) -> None:
-        """Release the messages; the numbers stay for the response's headers."""
+        """Release the messages."""
         for call in self.by_group.values():
             call.close()
         self.by_group.clear()
-        self.auth = self.stream = None
+        self.auth = None
 
 
 def group_of(call: ProxyCall, kwargs: Mapping[str, Any]) -> str:

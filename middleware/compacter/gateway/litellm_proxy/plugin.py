@@ -208,8 +208,6 @@ class CompacterPlugin(CustomLogger):
         finally:
             CALLER.reset(caller)
         call.sent = True
-        call.rounds = stepped.rounds
-        call.tokens_saved = stepped.tokens_saved
         return made
 
     async def async_post_call_failure_deployment_hook(
@@ -234,7 +232,13 @@ class CompacterPlugin(CustomLogger):
             return  # Already recorded by the nested call.
         state.count("refusals", group)
         if switches.dry_run:
-            await self._log_plan(call, group, state, dict(request_data), found)
+            state.count("dry_runs", group)
+            log.warning(
+                "compacter: dry run: %s refused (limit %s, requested %s)",
+                group,
+                found.limit,
+                found.requested,
+            )
             return
         call.refused = (exception, found)
         call.sent = False
@@ -280,7 +284,6 @@ class CompacterPlugin(CustomLogger):
                 break
             await close(ASYNC, stream)
             stream = again
-        call.add_headers()
         for chunk in held:
             yield chunk
         if error is not None:
@@ -297,27 +300,6 @@ class CompacterPlugin(CustomLogger):
         call = self._call_of(request_data)
         if call is not None and call.call_type == call_type and not request_data.get("stream"):
             await self._note_answer(call, request_data, response)
-
-    async def async_post_call_response_headers_hook(
-        self,
-        data: dict[str, Any],
-        user_api_key_dict: Any,
-        response: Any,
-        request_headers: dict[str, str] | None = None,
-        litellm_call_info: dict[str, Any] | None = None,
-    ) -> dict[str, str] | None:
-        """Return ``x-compacter-rounds`` and ``x-compacter-tokens-saved`` for a request that was
-        compacted.
-        """
-        call = self._call_of(data)
-        if call is None:
-            return None
-        if data.get("stream") and isinstance(getattr(response, "_hidden_params", None), dict):
-            # They are added once the stream has begun: until then it may be refused. What is
-            # returned here would stand before them.
-            call.stream = response
-            return None
-        return call.headers()
 
     async def async_log_success_event(
         self,
@@ -404,21 +386,6 @@ class CompacterPlugin(CustomLogger):
             return None
         state.count("refusals", group)
         return ContextWindowExceededError(message=text, model=group, llm_provider=""), found
-
-    async def _log_plan(
-        self, call: ProxyCall, group: str, state: State, kwargs: dict[str, Any], found: TokenLimit
-    ) -> None:
-        planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
-        state.count("dry_runs", group)
-        log.warning(
-            "compacter: dry run: %s refused (limit %s, requested %s); would compact %s of %s "
-            "messages",
-            group,
-            found.limit,
-            found.requested,
-            len(planned.head) if planned else 0,
-            len(kwargs[call.protocol.messages_param]),
-        )
 
 
 def make() -> CompacterPlugin:

@@ -65,17 +65,17 @@ def create_app(
     if not callable(hosts):
         raise ConfigurationError(f"hosts takes a function of a host's name, not {hosts!r}")
     board = Board() if board is None else board
-    return app_of(make_setup(board, {}, {"upstream": upstream, **options}), board, hosts)
+    return app_of(make_setup(board, {"upstream": upstream, **options}), board, hosts)
 
 
 def app_of(setup: Setup, board: Board, hosts: Callable[[str], bool]) -> Starlette:
-    """Return the application with this configuration; ``app.state.gateway`` takes another one."""
+    """Return the application with this configuration."""
     gateway = Gateway(setup, board)
     pages = _pages(gateway, board)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        gateway.begin(gateway.setup)  # The application may have run before, on another event loop.
+        gateway.begin()  # The application may have run before, on another event loop.
         try:
             yield
         finally:

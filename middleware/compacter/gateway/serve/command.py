@@ -19,7 +19,6 @@ from compacter.gateway.serve.config import (
     read_config,
     read_settings,
 )
-from compacter.memory import Memory
 
 
 def run(*, upstream: str | Iterable[str], **options: Unpack[RunOptions]) -> None:
@@ -36,11 +35,11 @@ def run(*, upstream: str | Iterable[str], **options: Unpack[RunOptions]) -> None
         ConfigurationError: An argument is invalid, or the server cannot listen on the address.
         ImportError: The extra ``serve`` is not installed.
     """
-    _serve(lambda: {"upstream": upstream, **options})
+    _serve({"upstream": upstream, **options})
 
 
-def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None:
-    """Run the server with the settings that ``read`` returns; with ``reloads``, anew at SIGHUP."""
+def _serve(given: dict[str, Any]) -> None:
+    """Run the server with these settings."""
     load_app()
     from compacter.gateway.serve.app import app_of
     from compacter.gateway.serve.board import Board
@@ -48,7 +47,6 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
     from compacter.gateway.serve.targets import make_setup
     from compacter.gateway.serve.upstream import is_loopback
 
-    given = read()
     settings, _ = read_settings(given)
     report: Callable[[str], object] = print_line
     log_event = None
@@ -57,8 +55,7 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
         report = print_object
         log_event = log_object
     board = Board(report, log_event, texts=settings.show_text)
-    memories: dict[object, Memory] = {}
-    setup = make_setup(board, memories, given)
+    setup = make_setup(board, given)
     local = is_loopback(settings.host)
     if not local and settings.aws_region is not None:
         raise ConfigurationError(
@@ -67,15 +64,6 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
         )
     # Names of this machine in other networks are unknown.
     app = app_of(setup, board, is_loopback if local else lambda _: True)
-
-    def reload() -> None:
-        """Read the configuration file again. If it is invalid, print that and keep the old one."""
-        try:
-            app.state.gateway.begin(make_setup(board, memories, read()))
-        except Exception as error:  # noqa: BLE001 - a file, whatever is in it, must not end the server
-            report(f"the configuration was not changed: {error}")
-        else:
-            report("the configuration was read again")
 
     with _listener(settings.host, settings.port) as listener:
         address, bound = listener.getsockname()[:2]
@@ -91,8 +79,6 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
             )
         running = server(app, settings.drain)
         running.print_line = report
-        if reloads:
-            running.reload = reload
         running.run(sockets=[listener])
 
 
@@ -106,7 +92,7 @@ def main(argv: Sequence[str]) -> int:
         if words.get("log") == "json":
             report = print_object
         path = words.pop("config", None)
-        _serve(lambda: {**(read_config(path) if path else {}), **words}, reloads=path is not None)
+        _serve({**(read_config(path) if path else {}), **words})
     except SystemExit as left:  # argparse has printed the help or an error.
         return int(left.code or 0)
     except (CompacterError, ImportError) as error:

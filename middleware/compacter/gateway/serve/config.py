@@ -41,7 +41,6 @@ class ServeOptions(CompacterOptions, total=False):
     origins: Iterable[str]
     aws_region: str | None
     class_header: str
-    max_body: int | None
     body_timeout: float
 
 
@@ -92,8 +91,6 @@ class Settings(BaseModel):
     class_header: str = ""
     """Header whose value is the class that a caller's figures are counted for; what stands before
     the server sets it."""
-    max_body: int | None = Field(default=None, ge=1, strict=True)
-    """Largest body of a request, in bytes; ``None`` for any, as the upstream has a limit itself."""
     body_timeout: float = Field(default=300.0, gt=0)
     """Seconds until the body of an inspected request must have come, and the longest pause in that
     of another one: 64 MiB over a slow line (2 Mbit/s) take 270."""
@@ -153,7 +150,7 @@ _COMMAND_LINE = f"""\
 what it does
   upstream URL: where requests go, such as https://api.openai.com/v1; several, each NAME=URL, are \
 reached under /NAME
-  config FILE: a TOML file with these options; SIGHUP has it read again
+  config FILE: a TOML file with these options
   summarizer MODEL: a model of the same upstream that writes summaries, or "extractive" for no \
 model (the model that is called)
   ratio SHARE: share of the history that is compacted (0.7)
@@ -174,7 +171,6 @@ where it listens, and to whom
 machine with one user, all (connection)
   allow-origin ORIGIN: another site whose web pages may use the server, such as \
 https://chat.example.com
-  max-body BYTES: largest body of a request (any)
   body-timeout SECONDS: time for a request's body (300)
   drain SECONDS: time for open requests at the end ({DRAIN:g})
 what it shows
@@ -191,7 +187,6 @@ _HOW: dict[str, dict[str, Any]] = {
     "caller-name": {"action": "append", "dest": "caller_names"},
     "keyless": {"choices": ("connection", "shared")},
     "allow-origin": {"action": "append", "dest": "origins"},
-    "max-body": {"type": int},
     "log": {"choices": ("text", "json")},
 }
 

@@ -48,22 +48,20 @@ class Gateway:
         self.board = board
         self.open = 0
         """Number of requests that are being handled."""
-        self._clients: dict[str, httpx.AsyncClient] = {}
-        self.begin(setup)
-
-    def begin(self, setup: Setup) -> None:
-        """Handle new requests with a configuration; those in progress keep theirs."""
-        for target in setup.targets:
-            url = target.upstream.base_url
-            if url not in self._clients or self._clients[url].is_closed:
-                self._clients[url] = make_client(target.upstream)
-            target.client = self._clients[url]
         self.setup = setup
+        for target in setup.targets:
+            target.client = make_client(target.upstream)
+
+    def begin(self) -> None:
+        """Make new clients of the upstreams if the earlier ones were closed."""
+        for target in self.setup.targets:
+            if target.client.is_closed:
+                target.client = make_client(target.upstream)
 
     async def aclose(self) -> None:
         """Close the connections to the upstreams."""
-        for client in self._clients.values():
-            await client.aclose()
+        for target in self.setup.targets:
+            await target.client.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -75,7 +73,7 @@ class Gateway:
         tenant_class = Headers(scope=scope).get(settings.class_header, "other")
         ORIGIN.set(Origin(tenant_class=tenant_class))
         self.board.count("requests")
-        sender = Sender(receive, settings.max_body, settings.body_timeout)
+        sender = Sender(receive, settings.body_timeout)
         lifeline = Lifeline(send)
         handler = _Handler(self.board, self.setup, sender, scope, lifeline)
         self.open += 1
@@ -122,10 +120,6 @@ class _Handler:
         except Stalled:
             message = "the body of the request did not come in time"
             return own_error(408, "request_timeout", message, _CLOSING)
-        except TooLarge:
-            most = self._setup.settings.max_body
-            message = f"the body is larger than this server takes: {most:,} bytes"
-            return own_error(413, "body_too_large", message, _CLOSING)
         except (httpx.InvalidURL, UnicodeError):
             return own_error(400, "invalid_path", "the path is not valid in a URL")
         except (httpx.HTTPError, OSError) as error:
@@ -311,28 +305,21 @@ class Stalled(Exception):  # noqa: N818 - a state
     """The body did not come in time."""
 
 
-class TooLarge(Exception):  # noqa: N818 - a state
-    """The body is larger than allowed."""
-
-
 @dataclass
 class Sender:
     """The sender of a request.
 
     Args:
         receive: ASGI function.
-        most: Largest body, in bytes; ``None`` for any.
         seconds: Longest pause in the body.
     """
 
     receive: Receive
-    most: int | None
     seconds: float
-    _size: int = 0
     _sent: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def body(self) -> AsyncGenerator[bytes]:
-        """Yield the rest of the body. Raises ``Gone``, ``Stalled`` or ``TooLarge``."""
+        """Yield the rest of the body. Raises ``Gone`` or ``Stalled``."""
         while not self._sent.is_set():
             try:
                 message = await asyncio.wait_for(self.receive(), self.seconds)
@@ -342,11 +329,7 @@ class Sender:
                 raise Gone
             if not message.get("more_body", False):
                 self._sent.set()
-            chunk = message.get("body", b"")
-            self._size += len(chunk)
-            if self.most is not None and self._size > self.most:
-                raise TooLarge
-            yield chunk
+            yield message.get("body", b"")
 
     async def waits_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of ``work``. If the sender disconnects, cancel it and raise

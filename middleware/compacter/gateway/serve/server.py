@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
 import socket
-import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -93,14 +91,6 @@ class Server(uvicorn.Server):
 
     print_line: Callable[[str], object] = staticmethod(lambda _: None)
     """Called with a line if answers are open at the end."""
-    reload: Callable[[], object] | None = None
-    """Called at SIGHUP."""
-
-    async def startup(self, sockets: Any = None) -> None:
-        """Begin to listen."""
-        await super().startup(sockets)
-        if self.reload is not None and sys.platform != "win32":
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal's
         """Begin to end, with the exit code 0; end at once at the second signal."""

@@ -1,7 +1,4 @@
-"""The upstreams, each with the state that its calls share.
-
-A configuration is exchanged as a whole. Requests that have begun keep the targets they began with.
-"""
+"""The upstreams, each with the state that its calls share."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.callers import Callers
 from compacter.gateway.serve.config import Settings, read_settings
 from compacter.gateway.serve.upstream import Upstream, is_loopback
-from compacter.memory import Memory
 from compacter.memory.address import IN_PROCESS, keys_from, memory_of
 from compacter.options import validated
 
@@ -49,7 +45,7 @@ class Target:
 
 @dataclass(slots=True)
 class Setup:
-    """One configuration of the server."""
+    """The configuration of the server."""
 
     settings: Settings
     targets: list[Target]
@@ -58,18 +54,17 @@ class Setup:
     """Settings that the server's page shows."""
 
 
-def make_setup(board: Board, memories: dict[object, Memory], given: Mapping[str, Any]) -> Setup:
-    """Return one configuration. Raises ``ConfigurationError`` that names what is invalid.
+def make_setup(board: Board, given: Mapping[str, Any]) -> Setup:
+    """Return the configuration. Raises ``ConfigurationError`` that names what is invalid.
 
     Args:
         board: What keeps counts and events.
-        memories: Memories of earlier configurations, by address.
         given: ``upstream``, and what ``ServeOptions`` has.
     """
     settings, options = read_settings(given)
     if "prepare_tokens" in options:
         options["prepare_tokens"] = options["prepare_tokens"] or None  # 0: none ahead.
-    _open_memory(board, memories, settings, options)
+    _open_memory(board, settings, options)
     shown: dict[str, object] = {
         name: value for name, value in options.items() if isinstance(value, (str, int, float))
     }
@@ -96,19 +91,13 @@ def make_setup(board: Board, memories: dict[object, Memory], given: Mapping[str,
     shown |= {
         "upstream": ", ".join(upstream.base_url for upstream in settings.upstream),
         "memory": "none" if memory is None else type(memory).__name__,
-        **settings.model_dump(
-            include={"dry_run", "keyless", "aws_region", "max_body", "body_timeout"}
-        ),
+        **settings.model_dump(include={"dry_run", "keyless", "aws_region", "body_timeout"}),
     }
     return Setup(settings, targets, Callers(settings.caller_names, settings.keyless), shown)
 
 
-def _open_memory(
-    board: Board, memories: dict[object, Memory], settings: Settings, options: dict[str, Any]
-) -> None:
-    """Put the memory itself in place of its address: the same one again, so that one of this
-    process keeps its records.
-    """
+def _open_memory(board: Board, settings: Settings, options: dict[str, Any]) -> None:
+    """Put the memory itself in place of its address."""
     address = options.get("memory")
     source = settings.memory_encryption
     if source is not None and not isinstance(address, str):
@@ -116,14 +105,11 @@ def _open_memory(
     if address is not None and not isinstance(address, str):
         return
     keys = None if source is None else tuple(keys_from(source, "memory_encryption"))
-    place = address, keys
-    if place not in memories:
-        opened: Any = memory_of(address or IN_PROCESS, encryption=keys)
-        problem = problem_of(opened, address or "")
-        if problem is not None:
-            board.print_line(problem)
-        memories[place] = opened
-    options["memory"] = memories[place]
+    opened: Any = memory_of(address or IN_PROCESS, encryption=keys)
+    problem = problem_of(opened, address or "")
+    if problem is not None:
+        board.print_line(problem)
+    options["memory"] = opened
 
 
 def make_client(upstream: Upstream) -> httpx.AsyncClient:

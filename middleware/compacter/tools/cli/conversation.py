@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.status import Status
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from compacter.call.log import REMEDIES
@@ -23,7 +23,7 @@ from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Calibration
 from compacter.errors import CompactionError, ConfigurationError
-from compacter.events import CompactionEvent, CompactionFailed, Event
+from compacter.events import CompactionEvent, CompactionFailed, Event, SummaryProgress
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.recall.weight import tokens as script_tokens
@@ -281,10 +281,22 @@ def _compact_file(
     options: dict[str, Any],
 ) -> CompactionResult:
     failed: list[CompactionFailed] = []
+    words = TextColumn("{task.description}", markup=False)
+    bar = Progress(
+        words,
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task(f"compacting by {model or 'quoted sentences'}", total=None)
 
     def note(event: Event) -> None:
         if isinstance(event, CompactionFailed):
             failed.append(event)
+        if isinstance(event, SummaryProgress):
+            bar.update(task, completed=event.piece - 1, total=event.pieces, refresh=True)
 
     # A model's summary is not silently replaced by a fallback. Failures are printed below, so they
     # are not logged.
@@ -293,7 +305,7 @@ def _compact_file(
     silent.disabled = True
     compacter = _compacter(model, options, on_event=note, logger=silent, **own)
     try:
-        with Status(f"compacting by {model or 'quoted sentences'}", console=console):
+        with bar:
             result = compacter.compact(
                 file.messages, model=model, wire_format=file.format.name, budget=budget
             )

@@ -23,6 +23,7 @@ from compacter.runtime import models
 _TYPICAL_FIELDS = (
     ("CompactionEvent", "compacted_data_size"),
     ("CompactionStarted", "head_size"),
+    ("SummaryProgress", "pieces"),
     ("PassagesRecalled", "passages"),
     ("SilentTruncation", "prompt_tokens"),
     ("SealedContentRemoved", "kinds"),

@@ -40,6 +40,17 @@ $stories
 </html>
 """)
 
+
+class Page(str):
+    """HTML of a whole page, which a notebook shows in a frame."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        style = "width: 100%; height: 40em"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(self)}"></iframe>'
+
+
 _ABOUT_SIZES = (
     "Sizes in tokens are estimates, calibrated by the provider's numbers; the "
     "window is the provider's number where it "
@@ -58,7 +69,7 @@ def page(
     unread: int = 0,
     live: bool = False,
     notes: Iterable[str] = (),
-) -> str:
+) -> Page:
     """Return the HTML of the report.
 
     Args:
@@ -81,7 +92,7 @@ def page(
     foot = [_ABOUT_SIZES, *map(escape, notes)]
     if unread:
         foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
-    return _PAGE.substitute(
+    text = _PAGE.substitute(
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -96,6 +107,7 @@ def page(
         ),
         foot="".join(f"<p>{note}</p>" for note in foot),
     )
+    return Page(text)
 
 
 def _hash(text: str) -> str:

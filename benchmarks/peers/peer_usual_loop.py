@@ -1,5 +1,5 @@
-"""The usual twenty lines: catch the error, summarise the older part, try again. Kind enough to cut
-at a user message, or where none follows before the model speaks again.
+"""The loop that everybody writes first: catch the error, summarize the older part, try again. Kind
+enough to cut at a user message, or where none follows before the model speaks again.
 """
 
 from __future__ import annotations

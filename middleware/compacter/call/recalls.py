@@ -1,0 +1,100 @@
+"""``Quotes(tool=True)``: the tool ``recall`` in a request, and the calls of it by the model, which
+are answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from compacter.messages.fields import first
+from compacter.messages.format import Message
+from compacter.recall import tool
+
+if TYPE_CHECKING:
+    from compacter.call.arguments import Binding, CallFacts
+    from compacter.call.call import Call
+    from compacter.recall.passages import Quotes
+
+_MOST_ROUNDS = 3
+"""Rounds of searches in one call: the caller waits for each, and what three queries have not found
+has seldom been said."""
+# Formats whose replies are read.
+_FORMATS = ("openai", "anthropic")
+# Options that are set where the reply is not a whole one in the provider's form.
+_UNREADABLE = ("stream", "extra_headers.X-Stainless-Raw-Response")
+_UNABLE = (
+    "Quotes(tool=True) is for chat completions and Anthropic's messages, and for functions that "
+    "take tools= and return the whole reply: wrap this one with another Compacter, or add "
+    "compacter.recall_tool to its tools"
+)
+_NOT_DONE = "Not carried out, as recall was called with it. Call it again if it is still needed."
+_LAST = "\nThis was the last search: answer now."
+
+
+def fault_of(recall: Quotes | None, binding: Binding) -> str:
+    """Return the reason why the tool cannot be added to the calls of a function; empty if it can
+    be, or is not wanted.
+    """
+    takes = binding.accepts is None or "tools" in binding.accepts
+    is_able = takes and binding.wire_format in (None, *_FORMATS)
+    return "" if is_able or recall is None or not recall.tool else _UNABLE
+
+
+def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tuple[Any, ...]:
+    """Return the caller's tools and ``recall``; nothing if the reply of a function of this name
+    could not be read, or the caller has a tool ``recall``.
+    """
+    tools = facts.named.get("tools") or ()
+    if (
+        form not in _FORMATS
+        or binding.param_of(facts.named) not in facts.named  # In a body, as the reply is.
+        or "parse" in name  # Takes no tool but those of its own kind.
+        or "stream" in name
+        or first({**binding.declared, **facts.named}, _UNREADABLE)
+        or not isinstance(tools, (list, tuple))
+        or tool.NAME in map(tool.name_of, tools)
+    ):
+        return ()
+    return (*tools, tool.definition(form))
+
+
+async def answer_recalls(
+    call: Call, raw: object, exchanged: Sequence[Message] = (), left: int = _MOST_ROUNDS
+) -> object:
+    """Answer the model's calls of ``recall`` by what was compacted, and return the first reply
+    without one.
+
+    Calls of other tools in such a reply do not reach the caller: the model is to repeat them with
+    what it has found. If a round does not fit, or none is ``left``, the request is sent once more
+    without the tool and what was ``exchanged``. Raises the exceptions of the provider.
+    """
+    request = call.request
+    if not request.offers_recall:
+        return raw
+    form: Any = request.format.name
+    message, calls = tool.calls_of(raw, form)
+    if tool.NAME not in map(tool.name_of, calls):
+        return raw
+    if left:
+        texts = [await _search(call, each) + _LAST * (left == 1) for each in calls]
+        exchanged = (*exchanged, message, *tool.results(calls, texts, form))
+        reply = await call.world.send([*request.sent, *exchanged], request.options_sent)
+        if reply.token_limit is None:
+            return await answer_recalls(call, reply.raw, exchanged, left - 1)
+    reply = await call.world.send(request.sent, request.options)
+    if reply.error is not None:
+        raise reply.error
+    return reply.raw
+
+
+async def _search(call: Call, each: object) -> str:
+    """Return the text of the result of a call."""
+    if tool.name_of(each) != tool.NAME:
+        return _NOT_DONE
+    query = tool.query_of(each)
+    if not query:
+        return tool.NO_QUERY
+    asked = call.question(0, query=query)
+    text: str = await call.world.quote(asked)
+    return text or tool.NOTHING

@@ -1,0 +1,263 @@
+"""``Quotes(tool=True)``: the model looks up what was compacted, the caller gets its last reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from compacter import Compacter, History, Quotes
+from compacter.errors import ConfigurationError
+from compacter.events import Event, PassagesRecalled
+from compacter.testing import token_limit_error
+
+FACT = "The spare valve is in cabinet K-7, behind the compressor."
+TALK = [
+    {"role": role, "content": f"Hall {n}: the pump ran for {n * 7} hours. " * 4}
+    for n in range(40)
+    for role in ("user", "assistant")
+][:-1]
+TALK[9] = {"role": "assistant", "content": FACT}
+WEATHER = {"openai": {"type": "function", "function": {"name": "weather"}}}
+WEATHER["anthropic"] = {"name": "weather", "input_schema": {}}
+FORMATS = ("openai", "anthropic")
+
+
+def reply(wire: str, *calls: str, tokens: int = 50) -> dict[str, Any]:
+    """A reply that calls tools of these names, or answers."""
+    if wire == "openai":
+        made = [
+            {
+                "id": f"c{at}",
+                "type": "function",
+                "function": {"name": name, "arguments": '{"query": "spare valve"}'},
+            }
+            for at, name in enumerate(calls)
+        ]
+        message = {"role": "assistant", "content": None if made else "K-7."}
+        choice = {"message": {**message, **({"tool_calls": made} if made else {})}}
+        return {"choices": [choice], "usage": {"prompt_tokens": tokens}}
+    blocks: list[dict[str, Any]] = [
+        {"type": "tool_use", "id": f"c{at}", "name": name, "input": {"query": "spare valve"}}
+        for at, name in enumerate(calls)
+    ]
+    return {
+        "role": "assistant",
+        "content": blocks or [{"type": "text", "text": "K-7."}],
+        "usage": {"input_tokens": tokens},
+    }
+
+
+class Model:
+    """Replies in turn once a request fits; notes the requests that did."""
+
+    def __init__(self, *replies: Any, most: int = 6_000) -> None:
+        self.replies = list(replies)
+        self.most = most
+        self.requests: list[dict[str, Any]] = []
+
+    def completion(self, messages: list[Any], **options: Any) -> Any:
+        size = sum(len(json.dumps(message)) for message in messages)
+        if size > self.most:
+            raise token_limit_error(limit=self.most // 4, input_tokens=size // 4)
+        self.requests.append({"messages": messages, **options})
+        return self.replies.pop(0)
+
+    async def acompletion(self, messages: list[Any], **options: Any) -> Any:
+        return self.completion(messages, **options)
+
+
+def compacter(on_event: Callable[[Event], object] = str, **quotes: Any) -> Compacter:
+    recall = Quotes(**{"tool": True, **quotes})
+    return Compacter(summarizer=lambda messages: "They spoke.", recall=recall, on_event=on_event)
+
+
+def wrapped(model: Model, wire: str, by: Compacter | None = None) -> Any:
+    return (by or compacter()).wrap(model.completion, wire_format=wire)
+
+
+def names(request: dict[str, Any]) -> list[str]:
+    return [tool.get("name") or tool["function"]["name"] for tool in request.get("tools", ())]
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_call_of_recall_is_answered_by_what_was_compacted(wire: str) -> None:
+    """The caller gets the reply that follows, as the provider has written it."""
+    told: list[Event] = []
+    last = reply(wire, tokens=77)
+    model = Model(reply(wire, "recall"), last)
+
+    answer = wrapped(model, wire, compacter(told.append))(
+        messages=TALK, model="m", tools=[WEATHER[wire]]
+    )
+
+    assert answer is last
+    asked, again = model.requests
+    assert names(asked) == names(again) == ["weather", "recall"]
+    assert again["messages"][: len(asked["messages"])] == asked["messages"]
+    call, result = again["messages"][len(asked["messages"]) :]
+    assert call["role"] == "assistant"
+    assert "c0" in json.dumps(call)
+    assert "c0" in json.dumps(result)
+    assert FACT not in json.dumps(asked["messages"])
+    assert FACT in json.dumps(result)
+    assert [event.passages > 0 for event in told if isinstance(event, PassagesRecalled)] == [True]
+
+
+async def test_async_calls_are_answered_alike() -> None:
+    """Sync and async programs have one logic."""
+    model = Model(reply("openai", "recall"), reply("openai"))
+    call = compacter().wrap(model.acompletion)
+    answer = await call(messages=TALK, model="m")
+    assert answer["choices"][0]["message"]["content"] == "K-7."
+    assert FACT in json.dumps(model.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_model_that_searches_on_is_asked_once_without_the_tool(wire: str) -> None:
+    """A call has three rounds of searches at most, and the caller's own tools stay."""
+    model = Model(*(reply(wire, "recall") for _ in range(4)), reply(wire, "weather"))
+    answer = wrapped(model, wire)(messages=TALK, model="m", tools=[WEATHER[wire]])
+    assert "weather" in json.dumps(answer)
+    assert [len(names(request)) for request in model.requests] == [2, 2, 2, 2, 1]
+    assert model.requests[-1]["messages"] == model.requests[0]["messages"]
+    assert "last search" in json.dumps(model.requests[3]["messages"][-1])
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_call_beside_it_waits_until_the_model_has_read_the_result(wire: str) -> None:
+    """The caller cannot carry out ``recall``, so it gets no reply that calls it."""
+    last = reply(wire, "weather")
+    model = Model(reply(wire, "weather", "recall"), last)
+    assert wrapped(model, wire)(messages=TALK, model="m", tools=[WEATHER[wire]]) is last
+    results = json.dumps(model.requests[1]["messages"][-3:])
+    assert "Not carried out" in results
+    assert FACT in results
+    assert results.count('"c1"') == results.count('"c0"') == 2  # Each call has its result.
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_call_of_another_tool_is_the_callers(wire: str) -> None:
+    """Other tools work as before."""
+    last = reply(wire, "weather")
+    model = Model(last)
+    assert wrapped(model, wire)(messages=TALK, model="m", tools=[WEATHER[wire]]) is last
+
+
+def test_results_that_do_not_fit_are_left_out() -> None:
+    """A search never makes a call fail that would have succeeded."""
+    last = reply("openai")
+    model = Model(reply("openai", "recall"), last)
+
+    def full(messages: list[Any], **options: Any) -> Any:
+        if messages[-1]["role"] == "tool":
+            raise token_limit_error(limit=1_500, input_tokens=1_600)
+        return model.completion(messages, **options)
+
+    assert compacter().wrap(full)(messages=TALK, model="m") is last
+    assert names(model.requests[-1]) == []
+
+
+@pytest.mark.parametrize(
+    ("quotes", "options"),
+    [
+        ({"tool": False}, {}),
+        ({}, {"stream": True}),
+        ({}, {"tools": [{"type": "function", "function": {"name": "recall"}}]}),
+        ({}, {"extra_headers": {"X-Stainless-Raw-Response": "raw"}}),
+    ],
+    ids=["off", "stream", "a tool of that name", "a raw response"],
+)
+def test_there_is_no_tool_if_its_calls_could_not_be_answered(
+    quotes: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """It is off by default, and never in a request whose reply is not read here."""
+    last = reply("openai", "recall")
+    model = Model(last)
+    call = wrapped(model, "openai", compacter(**quotes))
+    assert call(messages=TALK, model="m", **options) is last
+    assert model.requests[0].get("tools") == options.get("tools")
+    assert not Quotes().tool
+
+
+def test_nothing_is_added_before_a_compaction() -> None:
+    """What is in the request need not be searched."""
+    model = Model(reply("openai"))
+    wrapped(model, "openai")(messages=TALK[:3], model="m")
+    assert names(model.requests[0]) == []
+
+
+def test_a_history_is_searched_with_its_archive() -> None:
+    """Messages that a ``History`` no longer has are found."""
+    by = compacter()
+    history = History(TALK, compacter=by)
+    history.compact(summary="They spoke.")
+    history.append({"role": "user", "content": "Where is the valve?"})
+    count = len(history)
+    model = Model(reply("openai", "recall"), reply("openai"))
+    wrapped(model, "openai", by)(messages=history, model="m")
+    assert FACT in json.dumps(model.requests[1]["messages"][-1])
+    assert len(history) == count
+
+
+def test_redacted_text_stays_redacted() -> None:
+    """The option ``redact`` is applied to what is found."""
+    model = Model(reply("openai", "recall"), reply("openai"))
+    Compacter(
+        summarizer=lambda messages: "They spoke.",
+        recall=Quotes(tool=True),
+        redact=lambda text: text.replace("K-7", "[removed]"),
+    ).wrap(model.completion)(messages=TALK, model="m")
+    result = model.requests[1]["messages"][-1]["content"]
+    assert "[removed]" in result
+    assert "K-7" not in result
+
+
+def test_other_formats_and_functions_are_refused_by_name() -> None:
+    """The error says which formats can have the tool, and what to do instead."""
+
+    def plain(messages: list[Any]) -> str:
+        return ""
+
+    for target, wire in ((plain, None), (Model().completion, "gemini")):
+        with pytest.raises(ConfigurationError, match="chat completions and Anthropic's"):
+            compacter().wrap(target, wire_format=wire)
+    Compacter(recall=Quotes()).wrap(plain)
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_an_sdk_sends_its_own_objects_again(wire: str) -> None:
+    """Replies are the SDK's objects, which it can put into the next request."""
+    sdk = pytest.importorskip(wire)
+    # One SDK has an HTTP library of its own.
+    library = next(kind.__module__ for kind in sdk.DefaultHttpxClient.__mro__[1:])
+    httpx: Any = import_module(library.split(".")[0])
+    shape = {"id": "r", "model": "m", "object": "chat.completion", "created": 1, "type": "message"}
+    model = Model(*({**shape, **reply(wire, *calls)} for calls in (["recall"], [])))
+
+    def answer(request: Any) -> Any:
+        try:
+            return httpx.Response(200, json=model.completion(**json.loads(request.content)))
+        except Exception as error:  # noqa: BLE001 - the refusal, as the provider writes it
+            message = f"prompt is too long: {error}"
+            return httpx.Response(400, json={"error": {"message": message, "code": "x"}})
+
+    kind = sdk.OpenAI if wire == "openai" else sdk.Anthropic
+    transport = httpx.Client(transport=httpx.MockTransport(answer))
+    client = compacter().wrap(kind(api_key="k", http_client=transport, max_retries=0))
+    method = client.chat.completions if wire == "openai" else client.messages
+    told = method.create(model="m", messages=TALK, max_tokens=99)
+    assert "K-7." in told.model_dump_json()
+    assert FACT in json.dumps(model.requests[1]["messages"][-1])
+    assert "recall" in json.dumps(model.requests[1]["messages"][-2])
+
+
+def test_a_client_with_two_apis_refuses_the_calls_of_one() -> None:
+    """Only the method that cannot have the tool raises, when it is called."""
+    openai = pytest.importorskip("openai")
+    client = compacter().wrap(openai.OpenAI(api_key="k"))
+    with pytest.raises(ConfigurationError, match="recall_tool"):
+        client.responses.create(model="m", input="Hello")

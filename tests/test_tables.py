@@ -1,0 +1,90 @@
+"""Plans, results, totals and reports that somebody looks at, and the progress of a summary."""
+
+from __future__ import annotations
+
+from tests.conversations import history
+
+from compacter import Compacter
+from compacter.events import CompactionFailed, Event, SummaryProgress
+from compacter.tools.report import page, read_lines, stories
+
+LONG = [
+    {"role": role, "content": f"{role} {number}: the pump of hall {number} ran. " * 60}
+    for number in range(40)
+    for role in ("user", "assistant")
+]
+
+
+def test_a_plan_is_printed_with_what_goes_what_stays_and_how_large_each_is() -> None:
+    """``print(compacter.plan(messages))`` answers what a compaction would do."""
+    plan = Compacter(summarizer="extractive").plan(history(), budget=900)
+    assert 0 < plan.head_size < plan.original_data_size
+    lines = dict(line.split("  ", 1) for line in str(plan).splitlines())
+    for name, count, size in (
+        ("messages", len(plan.messages), plan.original_data_size),
+        ("compacted", len(plan.compacted), plan.head_size),
+        ("kept", len(plan.kept), plan.tail_size),
+    ):
+        assert lines[name].strip().startswith(f"{count:,}, {size:,} characters, about ")
+    assert lines["target"].strip() == "at most 900 characters"
+    assert repr(plan) == f"CompactionPlan(cut={plan.cut}, strategy='summarize')"
+
+
+def test_what_is_printed_is_a_table_in_a_notebook_and_no_markup_of_others() -> None:
+    """A name in a result cannot put HTML into a notebook."""
+    compacter = Compacter(summarizer=lambda messages: "They spoke.")
+    result = compacter.compact(history(), model="<b>m</b>")
+    assert "<b>m</b>" in str(result)
+    for shown in (result, compacter.plan(history()), compacter.totals):
+        table: str = shown._repr_html_()
+        assert table.startswith("<table><tr><th>")
+        assert "<b>" not in table
+    assert "&lt;b&gt;m&lt;/b&gt;" in result._repr_html_()
+    assert ["rounds", "1"] in [line.split() for line in str(compacter.totals).splitlines()]
+
+
+def test_a_result_without_a_change_says_so() -> None:
+    """A conversation within its budget stays as it is."""
+    assert "nothing was changed" in str(Compacter().compact(history(), budget=10**9))
+
+
+def test_a_report_is_a_frame_in_a_notebook() -> None:
+    """The page keeps its own styles and scripts apart from the notebook's."""
+    line = CompactionFailed(trigger="manual", reason="no answer").model_dump_json()
+    html = page(stories(read_lines([line])[0]))
+    frame = html._repr_html_()
+    assert frame.startswith("<iframe sandbox=")
+    assert frame.count("<") == 2
+    assert "srcdoc=" in frame
+
+
+def pieces_of(*answers: str) -> list[tuple[int, int]]:
+    """Progress of a summary of a history that is too long for the model's window."""
+    told: list[Event] = []
+    replies = iter(answers)
+    Compacter(
+        summarizer=lambda messages: next(replies, "They spoke of pumps."),
+        on_event=told.append,
+        compact_ratio=1.0,
+    ).compact(LONG, model="gpt-4")
+    return [(event.piece, event.pieces) for event in told if isinstance(event, SummaryProgress)]
+
+
+def test_a_summary_in_pieces_reports_each_before_it_is_made() -> None:
+    """Who waits for a summary in pieces sees how far it is."""
+    progress = pieces_of()
+    count = progress[-1][1]
+    assert count > 1
+    assert [piece for piece, _ in progress] == list(range(1, count + 1))
+
+
+def test_a_piece_whose_answer_was_refused_is_reported_again() -> None:
+    """A second request for a piece is no progress."""
+    assert [piece for piece, _ in pieces_of("")][:3] == [1, 1, 2]
+
+
+def test_a_summary_in_one_piece_reports_no_progress() -> None:
+    """Most summaries are made by one request, of which two other events tell."""
+    told: list[Event] = []
+    Compacter(summarizer=lambda messages: "They spoke.", on_event=told.append).compact(history())
+    assert [type(event).__name__ for event in told] == ["CompactionStarted", "CompactionEvent"]
