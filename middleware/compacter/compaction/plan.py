@@ -329,7 +329,7 @@ class CompactionPlan(Table):
         # The Compacter that made it may have had no redaction, or another one.
         try:
             return replace(prior, story=redact(prior.story), quoted=redact(prior.quoted))
-        except Exception:  # noqa: BLE001 - the user's function; text that cannot be redacted is dropped
+        except Exception:  # noqa: BLE001 - the user's function; the text is dropped
             return Summary()
 
     def replace_head(

@@ -48,12 +48,13 @@ _SUMMARY_PART = 8
 _WITH_LINES = 1.5
 # Fewest tokens that a summary is given: two or three sentences, and a line beside them.
 FEWEST_SUMMARY = 96
-# Parts of what a summary replaces: all that a summary without a model takes, and what lines beside
-# a model's text take if no window is known; or these characters, as a smaller one has no sentences.
-# Times .6 and 1.5 they change neither made-up tasks nor real runs.
+# Parts of what a summary replaces, and characters, as a smaller summary has no sentences: of a
+# summary without a model, and of lines beside a model's text if no window is known. Times .6 and
+# 1.5 they change neither made-up tasks nor real runs.
 EXTRACT_PART = 3
-_LINES_PART = 8
 LEAST_TEXT = 200
+# The lines beside a model's text.
+_LINES_PART = 8
 _LEAST_LINES = 800
 # Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
 # estimated too high or from pictures, must not make English quotes seem lighter than they are.
