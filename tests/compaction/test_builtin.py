@@ -127,33 +127,28 @@ class TestClearToolResults:
         assert len(result.messages) == len(items)
         assert len(result.discarded) == 2
 
-    def test_named_tools_are_left_alone(self, form: Form) -> None:
-        items = form.errand([LONG] * 4, ["look", "read", "look", "look"])
-        result = run(form, items, ClearToolResults(keep_recent=1, exclude=["read"]))
-        assert [text == LONG for text in form.results(result.messages)] == [
-            False,
-            True,
-            False,
-            True,
-        ]
-
-    def test_the_newest_three_and_those_of_400_characters_are_left_alone_unless_told_otherwise(
-        self, form: Form
+    @pytest.mark.parametrize(
+        ("sizes", "options", "cleared"),
+        [
+            ([401, 400, 401, 401, 401, 401], {}, [0, 2]),
+            ([3_000] * 4, {"keep_recent": 1, "exclude": ["read"]}, [0, 2]),
+            ([3_000] * 3, {}, []),
+            ([3_000] * 4, {}, [0]),
+            ([5] * 6, {"keep_recent": 0}, []),
+        ],
+        ids=["400 characters", "named tools", "three", "one more", "nothing large"],
+    )
+    def test_old_large_results_are_cleared_once(
+        self, form: Form, sizes: list[int], options: Any, cleared: list[int]
     ) -> None:
-        items = form.errand(["a" * 401, "b" * 400, "c" * 401, *["d" * 401] * 3])
-        cleared = [
-            len(text) < 80 for text in form.results(run(form, items, ClearToolResults()).messages)
-        ]
-        assert cleared == [True, False, True, False, False, False]
-
-    @pytest.mark.parametrize("results", [1, 2, 3, 4])
-    def test_a_history_with_hardly_more_results_than_are_kept_loses_only_the_rest(
-        self, form: Form, results: int
-    ) -> None:
-        made = run(form, form.errand([LONG] * results), ClearToolResults(keep_recent=3))
-        assert [text == LONG for text in form.results(made.messages)] == [False] * (results - 3) + [
-            True
-        ] * min(3, results)
+        """The newest three, those of up to 400 characters, and those of named tools stay."""
+        tools = ["look", "read", *["look"] * 4][: len(sizes)]
+        items = form.errand(["r" * size for size in sizes], tools)
+        made = run(form, items, ClearToolResults(**options))
+        texts = form.results(made.messages)
+        assert [at for at, size in enumerate(sizes) if len(texts[at]) < size] == cleared
+        assert made.changed is bool(cleared)
+        assert not run(form, made.messages, ClearToolResults(**options)).changed
 
     def test_of_a_message_with_results_and_words_only_results_are_cleared(self) -> None:
         def seen(number: int) -> list[Any]:
@@ -195,13 +190,6 @@ class TestClearToolResults:
             False,
             True,
         ]
-
-    def test_with_nothing_to_clear_it_leaves_all(self, form: Form) -> None:
-        assert not run(form, form.errand(["short"] * 6), ClearToolResults(keep_recent=0)).changed
-
-    def test_doing_it_again_changes_nothing_more(self, form: Form) -> None:
-        once = run(form, form.errand([LONG] * 4), ClearToolResults(keep_recent=1)).messages
-        assert not run(form, once, ClearToolResults(keep_recent=1)).changed
 
     def test_the_cleared_view_is_sticky_byte_for_byte(self) -> None:
         from tests.compaction.conftest import Form as AForm

@@ -54,6 +54,14 @@ def talk(name: str, turns: int, said: str = "word ") -> list[dict[str, Any]]:
     ]
 
 
+def block_with_call(text: str = "They sailed.") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Anthropic's own compaction in a message that calls a tool, and the result."""
+    native = block("anthropic", text)
+    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "Seven."}
+    return native, {"role": "user", "content": [result]}
+
+
 NATIVE = ["anthropic", "openai", "responses"]
 
 
@@ -82,13 +90,15 @@ def test_a_compaction_that_failed_is_none(name: str) -> None:
 
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None:
+    """A second compaction takes the summary behind the block for its prior one."""
+    compacter = Compacter(summarizer=lambda messages, **_: SUMMARY)
     messages = [
         *talk(name, 6),
         block(name),
         *talk(name, 12),
         get_format(name).say("user", "And now?"),
     ]
-    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format=name)
+    made = compacter.compact(messages, wire_format=name)
 
     assert made.changed
     assert all(one is other for one, other in zip(made.messages[:13], messages[:13], strict=True))
@@ -96,21 +106,8 @@ def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None
     assert made.messages[-1] is messages[-1]
     assert made.event is not None
     assert made.event.original_data_size == Conversation.of(messages, get_format(name)).size
-
-
-@pytest.mark.parametrize("name", NATIVE)
-def test_a_second_fold_takes_the_summary_behind_the_block_for_its_prior(name: str) -> None:
-    compacter = Compacter(summarizer=lambda messages, **_: SUMMARY)
-    messages = [
-        *talk(name, 3),
-        block(name),
-        *talk(name, 12),
-        get_format(name).say("user", "And now?"),
-    ]
-    once = compacter.compact(messages, wire_format=name).messages
-    twice = compacter.compact([*once, *talk(name, 12)], wire_format=name).messages
-    texts = [get_format(name).plain_text(message) or "" for message in twice]
-
+    again = compacter.compact([*made.messages, *talk(name, 12)], wire_format=name).messages
+    texts = [get_format(name).plain_text(message) or "" for message in again]
     assert sum(summary_message.parse(text) is not None for text in texts) == 1
 
 
@@ -208,12 +205,7 @@ def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both
 ) -> None:
     form = get_format("anthropic")
     opening = [form.say("user", "Go.")] * opened
-    native = block("anthropic")
-    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
-    seen = {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}],
-    }
+    native, seen = block_with_call()
     messages = [
         *opening,
         native,
@@ -234,12 +226,7 @@ def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both
 
 def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> None:
     form = get_format("anthropic")
-    native = block("anthropic", "They sailed. " * 200)
-    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
-    seen = {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}],
-    }
+    native, seen = block_with_call("They sailed. " * 200)
     messages = [native, seen, *talk("anthropic", 4), form.say("user", "And now?")]
     made = Compacter(
         strategy=lambda task: task.keep([len(task.messages) - 1], "Left out.")
