@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import plan, refused
 
-from compacter import (
-    Chain,
-    ClearToolResults,
-    Compacter,
-    Shorten,
-    Summarize,
-    Truncate,
-)
+from compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration
 from compacter.messages.format import FORMATS, get_format
@@ -354,30 +347,6 @@ def test_an_item_without_a_speaker_may_be_folded_though_no_user_spoke() -> None:
     ]
 
     assert Conversation.of(items, get_format("responses")).protected == (False, False, False)
-
-
-# Strategies.
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [[Summarize()], [ClearToolResults(), Summarize()], [Truncate()], [Shorten(), Truncate()]],
-)
-@pytest.mark.parametrize("trigger", [None, 3_000])
-def test_a_chain_in_a_chain_does_what_the_chain_does(inner: list[Any], trigger: int | None) -> None:
-    results = [
-        Compacter(strategy=strategy, summarizer=lambda messages, **_: SUMMARY).compact(
-            talk("openai", 30), budget=trigger
-        )
-        for strategy in (Chain(*inner), Chain(Chain(*inner)), Chain(Chain(Chain(*inner))))
-    ]
-
-    assert results[0].messages == results[1].messages == results[2].messages
-    events = [
-        result.event.model_dump(exclude={"duration"}) if result.event else None
-        for result in results
-    ]
-    assert events[0] == events[1] == events[2]
 
 
 def test_messages_in_roles_of_nobody_stay_though_a_summary_speaks_as_the_user() -> None:
