@@ -17,8 +17,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from compacter import InProcessMemory, RedisMemory, SQLiteMemory
-from compacter.memory import Memory
+from compacter import RedisMemory, SQLiteMemory
+from compacter.memory import InProcessMemory, Memory
 from compacter.memory.match import Matcher
 from compacter.messages.format import get_format
 from compacter.runtime.io import run

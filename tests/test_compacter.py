@@ -179,6 +179,8 @@ class TestFromEnvironment:
                 "COMPACTER_STRATEGY": "clear_tool_results, truncate",
                 "COMPACTER_FALLBACK": "truncate",
                 "COMPACTER_RULES": "Be brief.\nAnswer in French.",
+                "COMPACTER_RETRIEVED": '["<context>", "</context>"]',
+                "COMPACTER_CONVERSATION": "5",
                 "COMPACTER_MEMORY": f"sqlite:{tmp_path}/memory.db",
                 "COMPACTER_MAX_SUMMARY_TOKENS": "",
                 "PATH": "/bin",
@@ -193,6 +195,8 @@ class TestFromEnvironment:
             "timeout": None,
             "fallback": ("truncate",),
             "rules": ("Be brief.", "Answer in French."),
+            "retrieved": ("<context>", "</context>"),
+            "conversation": "5",
         }
         assert {name: getattr(options, name) for name in expected} == expected
         assert options.recall is not None
@@ -207,17 +211,13 @@ class TestFromEnvironment:
         assert Compacter.from_env(compact_ratio=0.5).options.compact_ratio == 0.5
 
     def test_none_in_the_environment_turns_an_option_off(self) -> None:
-        names = ("memory", "recall", "conversation", "summary_prompt", "redact", "timeout")
-        options = Compacter.from_env(
-            {f"COMPACTER_{name.upper()}": "none" for name in names}
-        ).options
-        assert [getattr(options, name) for name in names] == [None] * len(names)
-        assert (
-            Compacter.from_env(
-                {"COMPACTER_RULES": "none", "COMPACTER_FALLBACK": "None"}
-            ).options.rules
-            == ()
-        )
+        off: list[tuple[object, list[str]]] = [
+            (None, ["memory", "recall", "conversation", "summary_prompt", "redact", "timeout"]),
+            ((), ["rules", "fallback"]),
+        ]
+        for value, names in off:
+            options = Compacter.from_env({f"COMPACTER_{name.upper()}": "None" for name in names})
+            assert [getattr(options.options, name) for name in names] == [value] * len(names)
 
     def test_rules_may_be_json_and_the_prefix_ones_own(self) -> None:
         options = Compacter.from_env(
@@ -227,29 +227,21 @@ class TestFromEnvironment:
         assert options.options.recall is not None
 
     @pytest.mark.parametrize(
-        ("variable", "value", "told"),
+        ("name", "value", "told"),
         [
-            ("COMPACTER_COMPACT_RATO", "0.4", "COMPACT_RATO: .* did you mean compact_ratio"),
-            ("COMPACTER_COMPACT_RATIO", "many", "COMPACTER_COMPACT_RATIO='many': "),
-            (
-                "COMPACTER_MAX_RETRIES",
-                "-1",
-                ("COMPACTER_MAX_RETRIES='-1': takes a whole number of at least 0"),
-            ),
-            ("COMPACTER_ON_EVENT", "print", "ON_EVENT='print': .*a hook is a function"),
-            ("COMPACTER_STRATEGY", "forget", "'forget'"),
-            ("COMPACTER_FALLBACK", "forget", "COMPACTER_FALLBACK="),
-            ("COMPACTER_MEMORY", "mysql://host", "COMPACTER_MEMORY: memory takes sqlite:PATH"),
-            (
-                "COMPACTER_RULES",
-                "[Be brief.",
-                "COMPACTER_RULES='.Be brief.': takes a list of rules",
-            ),
+            ("COMPACT_RATO", "0.4", ": .* did you mean compact_ratio"),
+            ("COMPACT_RATIO", "many", "='many': "),
+            ("MAX_RETRIES", "-1", "='-1': takes a whole number of at least 0"),
+            ("ON_EVENT", "print", "='print': .*a hook is a function"),
+            ("STRATEGY", "forget", "='forget'"),
+            ("FALLBACK", "forget", "="),
+            ("MEMORY", "mysql://host", ": memory takes sqlite:PATH"),
+            ("RULES", "[Be brief.", "='.Be brief.': takes a list of rules"),
         ],
     )
-    def test_what_cannot_be_read_is_named(self, variable: str, value: str, told: str) -> None:
-        with pytest.raises(ConfigurationError, match=told):
-            Compacter.from_env({variable: value})
+    def test_what_cannot_be_read_is_named(self, name: str, value: str, told: str) -> None:
+        with pytest.raises(ConfigurationError, match=f"COMPACTER_{name}{told}"):
+            Compacter.from_env({f"COMPACTER_{name}": value})
 
     @pytest.mark.parametrize(
         ("variable", "told"),

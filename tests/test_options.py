@@ -222,7 +222,7 @@ def test_from_100_on_it_is_a_number_of_tokens(name: str) -> None:
     options: dict[str, Any] = {name: 100}
     assert str(getattr(Options(**options), name)) in (
         "100",
-        "share=100 steps=True search=None",
+        "share=100 steps=True search=None tool=False",
     )
 
 

@@ -50,6 +50,11 @@ def leaks(text: str) -> list[str]:
     return [secret for secret in SECRETS if secret in text]
 
 
+def stored(folder: Path) -> str:
+    """All that stands in the files of a memory."""
+    return b"".join(file.read_bytes() for file in folder.iterdir()).decode("latin-1")
+
+
 class Parrot(ScriptedSummarizer):
     """Says everything again that it reads, and a secret that it read nowhere."""
 
@@ -84,9 +89,9 @@ def test_nothing_redacted_reaches_summarizer_event_log_or_memory(
     completion("m", talk())
     completion("m", [*talk(), {"role": "assistant", "content": "Booked."}, *talk(8)[1:]])
 
-    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
-    assert "compacter: summary" in stored
-    assert not leaks(stored)
+    content = stored(tmp_path)
+    assert "compacter: summary" in content
+    assert not leaks(content)
     assert not leaks(str(parrot.requests) + str(failing.requests))
     assert not leaks("".join(event.model_dump_json() for event in told))
     assert not leaks("".join(map(repr, told)))
@@ -144,40 +149,46 @@ class Clip:
         ]
 
 
-def test_what_shorten_has_cut_goes_into_the_memory_without_its_secret(tmp_path: Path) -> None:
-    listing = f"This is the listing. {KEY} " + "An entry stands on each of its lines. " * 80
-    history = [said("Look."), {"role": "assistant", "content": listing}, said("And the next?")]
-    memory = SQLiteMemory(tmp_path / "memory.db")
-    model = ScriptedModel(window=600)
-
-    Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(
-        model.completion
-    )("m", history)
-
-    content = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
-    assert "This is the listing. [API key]" in content
-    assert not leaks(content)
+ENTRIES = "An entry stands on each of its lines. " * 80
 
 
-@pytest.mark.parametrize(("key", "stored"), [("", True), (KEY, False)], ids=["plain", "secret"])
-def test_an_edited_message_goes_into_the_memory_unless_it_holds_a_secret(
-    key: str, stored: bool, tmp_path: Path
+@pytest.mark.parametrize(
+    ("strategy", "listing", "kept"),
+    [
+        (Shorten(min_size=200), f"This is the listing. {KEY} {ENTRIES}", "listing. [API key]"),
+        (Clip(), f"This is the listing. {ENTRIES}", "This is the listing."),
+        (Clip(), f"This is the listing. {KEY} {ENTRIES}", ""),
+        *(
+            (
+                Shorten(min_size=200),
+                f"{ENTRIES[:place]} password=hunter2-and-more. {ENTRIES[place:]}",
+                "An entry",
+            )
+            for place in range(2_139, 2_160, 6)
+        ),
+    ],
+)
+def test_an_edited_message_goes_into_the_memory_without_its_secret(
+    strategy: Any, listing: str, kept: str, tmp_path: Path
 ) -> None:
-    listing = f"This is the listing. {key} " + "An entry stands on each of its lines. " * 80
-    history = [
-        said("Look it up."),
-        {"role": "assistant", "content": listing},
-        said("And the next?"),
-    ]
+    """No secret reaches the memory, and no half of one; a strategy that leaves one in a message has
+    that message left out.
+    """
+    history = [said("Look it up."), {"role": "assistant", "content": listing}, said("And?")]
     model = ScriptedModel(window=600)
     memory = SQLiteMemory(tmp_path / "memory.db")
-    completion = Compacter(strategy=Clip(), redact="secrets", memory=memory).wrap(model.completion)
+    completion = Compacter(strategy=strategy, redact="secrets", memory=memory).wrap(
+        model.completion
+    )
 
     completion("m", history)
 
-    content = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
-    assert ("This is the listing." in content) is stored
+    content = stored(tmp_path)
+    assert kept in content
+    assert kept or "This is the listing." not in content
     assert not leaks(content)
+    assert "-more" not in content
+    assert len(model.requests[-1].messages) == len(history)
 
 
 LISTING = "".join(f"Host {number}, password=hunter2-and-{number:04}. " for number in range(40))
@@ -199,24 +210,6 @@ def test_no_cut_leaves_half_of_a_secret_that_is_not_recognised_later(
     assert event is not None
     assert "Host" in event.summary
     assert "and-0" not in event.model_dump_json()
-
-
-@pytest.mark.parametrize("place", range(2_139, 2_160, 6))
-def test_nor_does_half_of_a_secret_reach_the_memory(place: int, tmp_path: Path) -> None:
-    entries = "An entry stands on each of its lines. " * 80
-    listing = f"{entries[:place]} password=hunter2-and-more. {entries[place:]}"
-    history = [said("Look it up."), {"role": "assistant", "content": listing}, said("And?")]
-    memory = SQLiteMemory(tmp_path / "memory.db")
-    model = ScriptedModel(window=600)
-
-    Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(
-        model.completion
-    )("m", history)
-
-    assert len(model.requests[-1].messages) == len(history)
-    assert "-more" not in b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode(
-        "latin-1"
-    )
 
 
 def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event() -> None:
@@ -300,11 +293,11 @@ def test_declared_rules_are_redacted_in_events_memory_and_prompts(
     compacter.wrap(model.completion)("m", messages)
 
     told = "".join(event.model_dump_json() for event in events)
-    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
+    content = stored(tmp_path)
     sent = str(model.requests[-1].messages)
     assert "Rule: Always deploy with [API key] and write tests." in sent
     assert not leaks(told)
-    assert not leaks(stored)
+    assert not leaks(content)
     assert not leaks(str(parrot.requests))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,10 @@ TEXTS = ("text_of", "limit_text", "fold", "normalise", "_decode_escape", "_mend"
 LEAVES = ("messages/", *(f"overflow/signals.py {name}" for name in TEXTS))
 """Readers of one message or one text; a person who follows a call reads what they are named after,
 not them."""
+
+MAKERS = ("__init__", "__new__")
+BESIDE_STATE = ("compacter.events.", "compacter.effects.")
+"""Modules whose objects are reports and questions, not state."""
 
 
 class TooLongError(Exception):
@@ -58,6 +63,8 @@ class Way:
     functions: set[tuple[str, str]] = field(default_factory=set)
     doors: set[str] = field(default_factory=set)
     """Functions that are entered from another room."""
+    made: Counter[str] = field(default_factory=Counter)
+    """Instances of each class of compacter, by its name."""
     passes: set[str] = field(default_factory=set)
     """Functions, with the argument's name, that are called with the whole list of messages."""
     readings: int = 0
@@ -78,6 +85,10 @@ class Way:
     def note(self, frame: FrameType, event: str, _: object) -> None:
         """Note one call or return; a profiler for ``sys.setprofile``."""
         inner = file_of(frame)
+        if event == "call" and frame.f_code.co_name in MAKERS:
+            made = frame.f_locals[frame.f_code.co_varnames[0]]
+            kind = made if isinstance(made, type) else type(made)
+            self.made[f"{kind.__module__}.{kind.__qualname__}"] += 1
         if inner and event == "return" and file_of(frame.f_back):
             self.enter(file_of(frame.f_back))
         if not inner or event != "call":
@@ -96,6 +107,18 @@ class Way:
             self.functions.add((inner, code.co_qualname))
         self.readings += code.co_name == "all_parts"
         self.passes.update(f"{name}({argument})" for argument in self._whole_lists(frame))
+
+    def state(self) -> list[str]:
+        """Return the classes that hold the state of this call: all that it makes instances of, but
+        reports, questions, and the pieces of text, of which there is one or more for each message.
+        """
+        return sorted(
+            name
+            for name, count in self.made.items()
+            if name.startswith("compacter.")
+            and not name.startswith(BESIDE_STATE)
+            and count < len(self.messages)
+        )
 
     def _whole_lists(self, frame: FrameType) -> Iterator[str]:
         """Yield the names of the arguments of a call that are the whole list of messages."""
@@ -172,6 +195,7 @@ if __name__ == "__main__":
         "functions": sorted(way.functions),
         "doors": sorted(way.doors),
         "passes": sorted(way.passes),
+        "state": way.state(),
         "depth": way.depth,
         "room_changes": way.room_changes,
         "readings_per_message": round(way.readings / len(way.messages), 2),

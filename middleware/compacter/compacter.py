@@ -144,8 +144,8 @@ class Compacter(ByHand):
         No other function reads these variables. ``none``, ``true`` and ``false`` are values; an
         empty variable is ignored. ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or
         ``redis://...``, with keys in ``COMPACTER_MEMORY_ENCRYPTION``, ``COMPACTER_STRATEGY`` and
-        ``COMPACTER_FALLBACK`` names separated by commas, ``COMPACTER_RULES`` one rule a line or a
-        JSON list.
+        ``COMPACTER_FALLBACK`` names separated by commas, ``COMPACTER_RULES`` one rule a line. A
+        value may be JSON too, such as ``["<context>", "</context>"]`` in ``COMPACTER_RETRIEVED``.
 
         Args:
             environment: The variables; ``None`` for those of the process.

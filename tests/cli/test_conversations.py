@@ -14,7 +14,7 @@ import pytest
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.runtime import models
-from compacter.tools.cli.files import read_transcript, read_transcripts
+from compacter.tools.cli.files import read_transcripts
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -268,16 +268,6 @@ def test_a_ratio_is_obeyed_and_a_wrong_one_named(run: Run, write: Write, chat: l
     assert told.err.startswith("compacter: --ratio: ")
 
 
-def test_the_bar_can_be_read_without_colours(run: Run, write: Write, chat: list[Line]) -> None:
-    write("chat.json", chat)
-    told = run("plan", "chat.json").out
-    keys = re.search(r"(\S) compacted  (\S) kept", told)
-    assert keys
-    compacted, kept = keys.groups()
-    assert compacted != kept
-    assert re.search(f"^before  {compacted}+{kept}+$", told, re.MULTILINE)
-
-
 def test_nothing_is_written_over_without_force(run: Run, write: Write, chat: list[Line]) -> None:
     write("chat.json", chat)
     out = write("out.json", "mine")
@@ -300,14 +290,6 @@ def test_a_file_that_is_written_over_keeps_its_permissions_and_its_links(
     assert path.read_text() != before
     assert path.stat().st_mode & 0o777 == 0o600
     assert (folder / "link.json").is_symlink()
-
-
-def test_a_name_may_be_as_long_as_the_system_allows(
-    run: Run, write: Write, chat: list[Line], folder: Path
-) -> None:
-    write("chat.json", chat)
-    assert run("compact", "chat.json", "-o", "a" * 250 + ".json").code == 0
-    assert sorted(len(path.name) for path in folder.iterdir()) == [9, 255]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
@@ -341,13 +323,6 @@ def test_where_nothing_can_be_written_one_line_says_so(
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert said in told.err
     assert not list(folder.glob(".compacter.*"))
-
-
-def test_even_the_file_itself_needs_force(run: Run, write: Write, chat: list[Line]) -> None:
-    path = write("chat.json", chat)
-    before = path.read_text()
-    assert run("compact", "chat.json", "-o", str(path)).code == 2
-    assert path.read_text() == before
 
 
 def test_a_budget_that_cannot_be_reached_is_told(run: Run, write: Write, chat: list[Line]) -> None:
@@ -415,33 +390,6 @@ def test_a_model_that_fails_is_told_and_nothing_is_written(
     assert not Path("out.json").exists()
 
 
-def test_what_helps_against_a_models_failure_is_told_once(
-    run: Run,
-    write: Write,
-    chat: list[Line],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def completion(**_: Any) -> None:
-        raise TimeoutError("Too slow.")
-
-    monkeypatch.setattr(models, "completion", completion)
-    write("chat.json", chat)
-    told = run("compact", "chat.json", "--model", "gpt-9", "-o", "out.json")
-    assert told.err.count("Too slow.") == told.err.count("What helps") == 1
-    assert "docs/troubleshooting.md#the-log-warns" in told.err
-
-
-def test_a_passage_gives_the_terminal_no_orders(run: Run, write: Write) -> None:
-    hostile = "The lighthouse \x1b]0;owned\x07\x1b[2J\x9b31m\u202e is white."
-    write(
-        "chat.json",
-        [{"role": "user", "content": hostile}, {"role": "assistant", "content": "Yes."}],
-    )
-    told = run("search", "chat.json", "which colour has the lighthouse")
-    assert told.code == 0
-    assert not set(told.out) & set("\x1b\x07\x9b\u202e")
-
-
 def test_half_a_surrogate_pair_goes_through_every_command(
     run: Run, folder: Path, chat: list[Line]
 ) -> None:
@@ -456,11 +404,6 @@ def test_half_a_surrogate_pair_goes_through_every_command(
     assert json.loads((folder / "out.json").read_bytes())[-1] == chat[-1]
     assert run("search", "chat.json", "lighthouse").code == 0
     assert run("plan", "out.json", "--json").code == 0
-
-
-def test_model_and_extractive_exclude_each_other(run: Run, write: Write, chat: list[Line]) -> None:
-    write("chat.json", chat)
-    assert run("compact", "chat.json", "--model", "m", "--extractive").code == 2
 
 
 def test_declared_rules_stand_in_the_summary(run: Run, write: Write, chat: list[Line]) -> None:
@@ -549,22 +492,9 @@ def test_files_of_windows_programs_are_read(
     assert run("plan", "chat.json", "--json").data["messages"] == 26
 
 
-def test_a_directory_is_no_file(run: Run, folder: Path) -> None:
-    (folder / "sub").mkdir()
-    assert "is a directory" in run("plan", "sub").err
-
-
 def test_a_last_line_that_is_still_being_written_is_left_out(
     folder: Path, chat: list[Line]
 ) -> None:
     text = "".join(json.dumps(each) + "\n" for each in chat) + '{"role": "us'
     (folder / "chat.jsonl").write_text(text)
     assert [len(each.messages) for each in read_transcripts("chat.jsonl")] == [26]
-
-
-def test_a_file_of_one_message_a_line_of_which_one_is_left_is_read_again(
-    run: Run, write: Callable[..., Path]
-) -> None:
-    write("s.jsonl", [{"role": "user", "content": "Which harbour is the deepest?"}])
-    assert run("compact", "s.jsonl", "-o", "new.jsonl").code == 0
-    assert len(read_transcript("new.jsonl").messages) == 1

@@ -70,10 +70,6 @@ def test_report_reads_what_the_sink_writes(
     assert "UTC" in told.out
 
 
-def test_report_leaves_texts_out(run: Run, events: Path) -> None:
-    assert "takes the ferry" not in run("report", events, "-o", "-", "--no-text").out
-
-
 def test_report_writes_over_nothing(run: Run, events: Path) -> None:
     Path("report.html").write_text("mine")
     assert run("report", events, "-o", "report.html").code == 2

@@ -41,12 +41,6 @@ def test_another_error_is_told_with_the_row_that_decided(run: Run) -> None:
     assert "other error: " in told.out
 
 
-def test_without_verbose_there_are_no_rows(run: Run) -> None:
-    told = run("explain", TOO_LONG)
-    assert "too long in tokens" not in told.out
-    assert "too long in tokens" in run("explain", "-v", TOO_LONG).out
-
-
 @pytest.mark.parametrize(
     ("text", "veto"),
     [
@@ -79,15 +73,6 @@ def test_a_text_that_no_rule_knows_names_the_way_out(run: Run) -> None:
     assert "detect=" in told.out
 
 
-def test_json_has_the_same(run: Run) -> None:
-    told = run("explain", "--json", TOO_LONG)
-    assert (told.data["token_limit"], told.data["limit"], told.data["requested"]) == (
-        True,
-        200_000,
-        205_668,
-    )
-
-
 def test_a_text_comes_from_a_file_or_from_standard_input(run: Run, folder: Path) -> None:
     (folder / "error.txt").write_text(TOO_LONG)
     assert run("explain", "error.txt").code == 0
@@ -105,17 +90,6 @@ def test_the_name_of_a_missing_file_is_not_taken_for_an_error(
     assert (told.code, told.err) == (2, f"compacter: {name}: there is no such file\n")
     (folder / "logs").mkdir()
     assert "is a directory" in run("explain", "logs").err
-
-
-@pytest.mark.parametrize(
-    "word", ["context_length_exceeded", "openai.BadRequestError", "https://host/v1", '{"a":"b/c"}']
-)
-def test_an_error_of_one_word_is_an_error(run: Run, folder: Path, word: str) -> None:
-    assert run("explain", word).code in {0, 1}
-
-
-def test_an_english_text_needs_no_row_of_another_language() -> None:
-    assert not [row for row in judge(TOO_LONG).rows if "other languages" in row]
 
 
 @pytest.mark.parametrize("nothing", ["", "  \n"])
@@ -187,20 +161,6 @@ agent.ProviderError: the provider could not answer
     assert verdict.limit.requested == 205_668
 
 
-def test_the_code_that_came_with_a_traceback_counts() -> None:
-    pasted = """Traceback (most recent call last):
-  File "agent.py", line 3, in step
-    raise error
-agent.ProviderError: the provider could not answer
-"""
-    assert judge(pasted).kind != "token limit"
-    assert judge(pasted, code="context_length_exceeded").kind == "token limit"
-
-
-def test_a_text_too_long_for_a_file_name_is_the_text_of_an_error(run: Run) -> None:
-    assert run("explain", f"{TOO_LONG} {'x' * 5_000}").code == 0
-
-
 def test_an_output_limit_that_does_not_fit_is_lowered_first(run: Run) -> None:
     told = run(
         "explain",
@@ -209,12 +169,6 @@ def test_an_output_limit_that_does_not_fit_is_lowered_first(run: Run) -> None:
     )
     assert "Lower the output limit" in told.out
     assert "808 tokens" in told.out
-
-
-def test_a_text_that_looks_like_markup_is_printed_as_it_is(run: Run) -> None:
-    told = run("explain", "-v", "[red]the prompt[/red] exceeds the context window [/]")
-    assert told.code == 0
-    assert "[/red]" in told.out
 
 
 def deep(levels: int) -> str:

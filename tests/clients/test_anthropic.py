@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
 from anthropic.lib.streaming import AsyncMessageStream, MessageStream, MessageStreamManager
-from pydantic import BaseModel
 from tests.clients.conftest import Recording
 from tests.clients.loopback import WORDS
 
@@ -29,10 +27,6 @@ TOOLS: list[Any] = [
         "input_schema": {"type": "object", "properties": {"pier": {"type": "integer"}}},
     }
 ]
-
-
-class Colour(BaseModel):
-    colour: str
 
 
 @pytest.fixture
@@ -67,21 +61,6 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
         assert body["messages"][0]["role"] == "user"
         assert not any(body.get(name) for name in ("stream", "tools", "thinking", "output_config"))
         assert "The book knows." not in str(body)
-
-
-def test_create(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Recording, blocks: list[Any]
-) -> None:
-    before = copy.deepcopy(blocks)
-    reply = compacter.wrap(client).messages.create(
-        messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS
-    )
-    assert reply.content[0].type == "text"
-    assert reply.content[0].text == WORDS
-    assert blocks == before
-    check(anthropic_server, blocks, compacter.events)
-    assert anthropic_server.bodies[-1]["system"] == "You are terse."
-    assert anthropic_server.bodies[-1]["tools"] == TOOLS
 
 
 def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
@@ -144,14 +123,6 @@ def test_each_way_to_read_the_stream_helper(
     check(anthropic_server, blocks, compacter.events)
 
 
-def test_a_stream_helper_that_is_left_closes_its_response(
-    client: anthropic.Anthropic, compacter: Compacter, blocks: list[Any]
-) -> None:
-    with compacter.wrap(client).messages.stream(messages=blocks, **OPTIONS) as stream:
-        assert next(stream).type == "message_start"
-    assert stream.response.is_closed
-
-
 async def test_async_streams(
     aclient: anthropic.AsyncAnthropic,
     anthropic_server: Provider,
@@ -172,14 +143,6 @@ async def test_async_streams(
     async with wrapped.beta.messages.stream(messages=blocks, **OPTIONS) as beta:
         assert await beta.get_final_text() == WORDS
     assert len(compacter.events) == 1
-
-
-def test_a_single_method_can_be_wrapped(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Recording, blocks: list[Any]
-) -> None:
-    with compacter.wrap(client.messages.stream)(messages=blocks, **OPTIONS) as stream:
-        assert stream.get_final_text() == WORDS
-    check(anthropic_server, blocks, compacter.events)
 
 
 def test_giving_up_raises_anthropics_own_exception(

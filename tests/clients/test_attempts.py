@@ -139,22 +139,6 @@ async def test_a_summarizer_that_fails_leaves_the_fallback() -> None:
     assert len(sent["messages"]) < len(kwargs["messages"])
 
 
-async def test_what_was_saved_is_told_in_tokens() -> None:
-    kwargs: dict[str, Any] = {"model": "m", "messages": talk()}
-    call = SteppedCall(state(Writer()), BINDING)
-    await call.first(kwargs)
-    assert (call.tokens_saved, call.changed, call.original_size) == (0, False, 0)
-    sent = await call.again(kwargs, refusal(), TOO_LONG)
-    assert call.changed
-    assert call.original_size == sum(len(message["content"]) for message in kwargs["messages"])
-    assert call.sent_size == sum(len(message["content"]) for message in sent["messages"])
-    per_token = call.state.calibration("m").chars_per_token
-    assert call.tokens_saved == round((call.original_size - call.sent_size) / per_token)
-    first = call.original_size
-    await call.again(kwargs, refusal(), TokenLimit())
-    assert call.original_size == first
-
-
 async def test_a_call_without_messages_raises_the_providers_error() -> None:
     kwargs = {"model": "m", "input": "wall " * 500}
     call = SteppedCall(state(Writer()), BINDING)

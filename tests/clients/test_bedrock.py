@@ -58,11 +58,6 @@ def client(bedrock_server: Provider) -> Iterator[Any]:
     client.close()
 
 
-def test_a_method_that_sends_no_messages_is_refused(client: Any, compacter: Compacter) -> None:
-    with pytest.raises(TypeError, match="sends no messages"):
-        compacter.wrap(client.list_async_invokes)
-
-
 def test_a_body_that_is_a_stream_is_passed_on_as_it_is(
     client: Any, bedrock_server: Provider, chat: list[Any]
 ) -> None:
@@ -257,14 +252,6 @@ def test_giving_up_raises_botocores_own_exception(
         wrapped.converse_stream(messages=converse, **OPTIONS)
     assert isinstance(caught.value, EventStreamError) == (refusing == "event")
     assert len(bedrock_server.bodies) == 1
-
-
-def test_a_single_method_can_be_wrapped(
-    client: Any, bedrock_server: Provider, compacter: Recording, converse: list[Any]
-) -> None:
-    reply = compacter.wrap(client.converse)(messages=converse, **OPTIONS)
-    assert reply["output"]["message"]["content"][0]["text"] == WORDS
-    check(bedrock_server, converse, compacter.events)
 
 
 def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any]) -> None:

@@ -101,17 +101,6 @@ def test_an_option_of_the_config_is_changed_however_it_is_spelt(config: Any, sen
     assert changed["config"] == sent
 
 
-def test_contents_as_objects(
-    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
-) -> None:
-    objects = [types.Content.model_validate(content) for content in contents]
-    before = [content.model_copy(deep=True) for content in objects]
-    wrapped = compacter.wrap(client)
-    assert wrapped.models.generate_content(model=MODEL, contents=list(objects)).text == WORDS
-    assert objects == before
-    check(gemini_server, contents, compacter.events)
-
-
 def test_a_history_with_pins(
     client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
 ) -> None:
@@ -219,16 +208,6 @@ def test_contents_in_every_form(
     assert len(gemini_server.bodies) == 1
 
 
-@pytest.mark.parametrize("once_more", ["What?", [PART], ["What?", "And why?"]])
-def test_contents_in_every_form_when_a_compaction_is_remembered(
-    once_more: Any, client: genai.Client, compacter: Compacter, contents: list[Any]
-) -> None:
-    wrapped = compacter.wrap(client)
-    wrapped.models.generate_content(model=MODEL, contents=contents)
-    assert compacter.totals.rounds == 1
-    assert wrapped.models.generate_content(model=MODEL, contents=once_more).text == WORDS
-
-
 def test_retrieved_text_in_a_single_text_is_shortened(
     client: genai.Client, compacter: Compacter, gemini_server: Provider
 ) -> None:
@@ -244,14 +223,6 @@ def test_a_single_text_that_is_too_long_is_refused_by_the_sdks_own_exception(
     with pytest.raises(errors.ClientError, match="exceeds the maximum number of tokens"):
         compacter.wrap(client).models.generate_content(model=MODEL, contents="word " * 5_000)
     assert len(gemini_server.bodies) == 1
-
-
-def test_a_single_method_can_be_wrapped(
-    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
-) -> None:
-    generate = compacter.wrap(client.models.generate_content)
-    assert generate(model=MODEL, contents=contents).text == WORDS
-    check(gemini_server, contents, compacter.events)
 
 
 def test_a_method_that_sends_no_messages_is_refused(

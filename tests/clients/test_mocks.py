@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import AsyncMock, MagicMock
+from unittest.mock import MagicMock
 
 import openai
 import pytest
@@ -39,10 +39,3 @@ def test_a_mock_of_a_function_is_called_again_with_less() -> None:
     assert second < first == len(history)
     other = MagicMock(return_value=REPLY)
     assert other(messages=history) is REPLY  # Its class is its own.
-
-
-async def test_so_is_an_async_one() -> None:
-    mock = AsyncMock(side_effect=[REFUSAL, REPLY])
-    wrapped = Compacter(summarizer="extractive").wrap(mock)
-    assert await wrapped(model="m", messages=talk(40)) is REPLY
-    assert mock.await_count == 2

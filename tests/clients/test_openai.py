@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
-from pydantic import BaseModel
 from tests.clients.conftest import Recording
 from tests.clients.loopback import WORDS
 
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from tests.clients.loopback import Provider
 
 MODEL = "gpt-test"
-
-
-class Colour(BaseModel):
-    colour: str
 
 
 @pytest.fixture
@@ -127,19 +122,6 @@ async def test_async_streams(
         assert (await helper.get_final_completion()).choices[0].message.content == WORDS
 
 
-def test_responses(
-    client: openai.OpenAI, openai_server: Provider, compacter: Recording, items: list[Any]
-) -> None:
-    reply = compacter.wrap(client).responses.create(
-        model=MODEL, input=items, instructions="Be terse."
-    )
-    assert reply.output_text == WORDS
-    check(openai_server, items, compacter.events, "input")
-    assert "Be terse." not in str(openai_server.bodies[1])
-    assert openai_server.bodies[1]["max_output_tokens"]
-    assert openai_server.bodies[-1]["instructions"] == "Be terse."
-
-
 def test_responses_streaming(
     client: openai.OpenAI,
     openai_server: Provider,
@@ -157,29 +139,6 @@ def test_responses_streaming(
     check(openai_server, items, compacter.events, "input")
     with wrapped.responses.stream(model=MODEL, input=items) as helper:
         assert helper.get_final_response().output_text == WORDS
-
-
-async def test_async_responses(
-    aclient: openai.AsyncOpenAI,
-    openai_server: Provider,
-    compacter: Recording,
-    items: list[Any],
-    refusing: Any,
-) -> None:
-    openai_server.refuse = refusing
-    wrapped = compacter.wrap(aclient)
-    async with wrapped.responses.stream(model=MODEL, input=items) as helper:
-        assert (await helper.get_final_response()).output_text == WORDS
-    check(openai_server, items, compacter.events, "input")
-    assert (await wrapped.responses.create(model=MODEL, input=items)).output_text == WORDS
-
-
-def test_other_errors_come_as_they_are(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter
-) -> None:
-    with pytest.raises(TypeError, match="model"):
-        compacter.wrap(client).chat.completions.create(messages=[])  # type: ignore[call-overload]
-    assert openai_server.bodies == []
 
 
 def test_two_compacters_may_wrap_one_client(

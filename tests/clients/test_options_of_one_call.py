@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -152,35 +151,3 @@ def test_anything_else_is_refused(compacter: Compacter) -> None:
     with pytest.raises(ConfigurationError, match="or False"):
         wrapped([], compacter_options=True)
     assert wrapped([], compacter_options=False) == "done"
-
-
-@pytest.mark.parametrize("module", ["openai", "anthropic"])
-def test_what_is_patched_into_the_sdks_class_later_reaches_a_wrapped_client(
-    module: str, compacter: Compacter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if module == "openai":
-        completions: Any = import_module("openai.resources.chat.completions").Completions
-        wrapped: Any = compacter.wrap(openai.OpenAI(api_key="none")).chat.completions
-    else:
-        completions = import_module("anthropic.resources.messages").Messages
-        wrapped = compacter.wrap(anthropic.Anthropic(api_key="none")).messages
-    monkeypatch.setattr(completions, "create", lambda self, **options: {"seen": options["model"]})
-    assert wrapped.create(model="m", messages=[]) == {"seen": "m"}
-
-
-def test_values_in_slots_of_a_subclass_are_copied(compacter: Compacter) -> None:
-    class Tenant(openai.OpenAI):
-        __slots__ = ("__key", "tenant")
-        tenant: str
-        __key: str
-
-        def fill(self, tenant: str, key: str) -> None:
-            self.tenant = tenant
-            self.__key = key
-
-        def reveal(self) -> tuple[str, str]:
-            return self.tenant, self.__key
-
-    client = Tenant(api_key="none")
-    client.fill("acme", "hidden")
-    assert compacter.wrap(client).reveal() == ("acme", "hidden")

@@ -70,28 +70,12 @@ class Model:
         return "A harbour."
 
 
-def test_texts_and_media_come_back_in_their_order() -> None:
-    picture = object()
-    assert separate_media(mixed(["Look.", picture, "Well?"])) == ["Look.", picture, "Well?"]
-    assert separate_media(mixed("Look.")) == "Look."
-
-
-def test_a_medium_without_its_object_is_left_out() -> None:
-    assert separate_media([{"type": "text", "text": "Look."}, {"type": "image_url"}]) == ["Look."]
-    assert separate_media(None) == ""
-
-
 def test_messages_that_differ_in_a_medium_have_different_contents() -> None:
     one, other, same = (
         OPENAI.content(read(Said("user", ["Look.", Picture(url)]))) for url in "aba"
     )
     assert one != other
     assert one == same
-
-
-def test_a_medium_that_cannot_be_read_has_no_content_for_a_digest() -> None:
-    with pytest.raises(Unencodable):
-        OPENAI.content(read(Said("user", ["Look.", Closed(b"a")])))
 
 
 def test_a_record_with_a_medium_is_not_saved_as_text() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -76,19 +75,6 @@ async def test_a_history_that_the_server_keeps_is_compacted_by_the_server(
         ("responses.compact", 90)
     ]
     assert "the server compacted its history" in str(compacter.events[0])
-
-
-async def test_the_stream_helper_goes_on_as_well(
-    openai_server: Provider, compacter: Recording, refusing: Any
-) -> None:
-    openai_server.refuse = refusing
-    async with AsyncExitStack() as stack:
-        made = openai.AsyncOpenAI(base_url=openai_server.url + "/v1", api_key="none", max_retries=0)
-        responses = compacter.wrap(await stack.enter_async_context(made)).responses
-        helper: Any = responses.stream(**CHAINED)
-        stream = await stack.enter_async_context(helper)
-        assert (await stream.get_final_response()).output_text == WORDS
-    assert [event.strategy for event in compacter.events] == ["responses.compact"]
 
 
 @pytest.mark.parametrize("way", ["with_raw_response", "with_streaming_response"])
@@ -220,12 +206,3 @@ async def test_where_the_server_cannot_either_the_note_says_why(
     (note,) = caught.value.__notes__
     assert next(iter(held)) in note
     assert (len(openai_server.bodies), compacter.events) == (requests, [])
-
-
-async def test_other_errors_come_as_they_are(
-    client: Any, openai_server: Provider, compacter: Compacter
-) -> None:
-    openai_server.vendor = failing(openai_server.vendor, 0)
-    with pytest.raises(openai.InternalServerError, match=r"Down\."):
-        await settled(compacter.wrap(client).responses.create(**CHAINED))
-    assert len(openai_server.bodies) == 1

@@ -187,17 +187,6 @@ def kept(binding: Any, kwargs: dict[str, Any], form: str) -> dict[str, Any]:
     return dict(sent)
 
 
-def test_litellms_functions_pass_on_their_credentials_and_places() -> None:
-    from compacter.clients.litellm import FUNCTIONS
-
-    for name, (param, _) in FUNCTIONS.items():
-        function = getattr(litellm, name, None)
-        if function is None:  # A Router's only.
-            continue
-        named = set(inspect.signature(function).parameters) - {"args", "kwargs"}
-        assert named <= {*CARRIED, *LEFT_OUT, *OUTPUT_PARAMS, param, "user"}, name
-
-
 def test_a_wrapped_litellm_function_carries_nothing_else() -> None:
     given: dict[str, Any] = {
         name: f"sentinel-{name}."
@@ -412,17 +401,6 @@ def test_a_function_that_streams_by_default_is_asked_not_to() -> None:
 
     list(Compacter().wrap(chat)(talk()))
     assert set(seen[1:-1]) == {False}
-
-
-def test_a_function_that_knows_neither_is_asked_neither_about_streams_nor_about_a_limit() -> None:
-    def chat(messages: Any, session: str = "") -> None: ...
-
-    found = bind(chat)
-    assert found is not None
-    assert set(kept(found, {"messages": [], "session": "mine"}, "openai")) == {
-        "messages",
-        "session",
-    }
 
 
 def test_arguments_that_no_vendor_has_are_the_functions_own() -> None:

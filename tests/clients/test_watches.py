@@ -2,43 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 from tests.kit import Refusal, refusals
 
 from compacter.messages.bodies import DocumentWatch, EventWatch
-
-if TYPE_CHECKING:
-    from tests.clients.loopback import Provider
-
-
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_bodies_in_pieces_of_any_size_are_read_alike(
-    size: int, openai_server: Provider, chat: list[Any]
-) -> None:
-    openai_server.refuse = "event"
-    refused = openai_server.vendor(
-        openai_server, "/v1/chat", {"model": "m", "messages": chat, "stream": True}
-    )
-    body = refused.body.replace(b"\n", b"\r\n") if size == 7 else refused.body
-    watch = EventWatch("")
-    seen = [watch.read(body[at : at + size]) for at in range(0, len(body), size)]
-    watch.end()
-    assert any(seen)
-    assert watch.found is not None
-    assert watch.found.limit is not None
-
-
-@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n\r\n"])
-def test_a_refusal_at_the_very_end_is_found_and_one_after_content_is_not(ending: bytes) -> None:
-    refusal = b'data: {"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}' + ending
-    content = b'data: {"choices": [{"delta": {"content": "The"}}]}\n\n'
-    for body, found in ((refusal, True), (content + refusal, False)):
-        watch = EventWatch("")
-        watch.read(body)
-        watch.end()
-        assert (watch.found is not None) == found
 
 
 def test_a_body_without_end_is_looked_into_no_further_than_a_megabyte() -> None:
@@ -69,17 +36,6 @@ def test_every_form_of_refusal_is_read_in_pieces_of_any_size(refusal: Refusal) -
         assert watch.found is not None, size
         if refusal.states_numbers:
             assert (watch.found.limit, watch.found.requested) == (8192, 9000), size
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_events_end_with_any_end_of_line(end: str) -> None:
-    text = next(each.body for each in BODIES if each.name == "flat, after 1 events").decode()
-    watch = EventWatch()
-
-    watch.read(text.replace("\n", end).encode())
-    watch.end()
-
-    assert watch.found is not None
 
 
 @pytest.mark.parametrize("text", ["prompt is too long: 9 tokens > 5 maximum", "[]", "null", "7"])

@@ -13,7 +13,7 @@ from tests.dialects import DIALECTS, parts_of
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan_compaction
-from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.plan import CompactionPlan, PlanOptions
 from compacter.compaction.run import compact
 from compacter.compaction.sizes import Calibration, Sizes
 from compacter.effects import AskSummarizer
@@ -75,12 +75,13 @@ def refused(
     conversation: Conversation, calibration: Calibration | None = None, **facts: Any
 ) -> CompactionPlan:
     """A compaction that is to be planned; after a refusal unless the facts say otherwise."""
-    sizes = Sizes(Options(), calibration or Calibration())
+    options = Options()
+    sizes = Sizes(options, calibration or Calibration())
     facts = {"trigger": "token_limit", **facts}
-    return CompactionPlan(conversation=conversation, options=sizes.options, sizes=sizes, **facts)
+    return CompactionPlan(conversation=conversation, options=options, sizes=sizes, **facts)
 
 
-def plan(options: Options, work: CompactionPlan) -> CompactionPlan:
+def plan(options: PlanOptions, work: CompactionPlan) -> CompactionPlan:
     """The plan with these options, with its cut."""
     sizes = replace(work.sizes, options=options)
     return plan_compaction(replace(work, options=options, sizes=sizes))

@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import plan, refused
 
-from compacter import (
-    Chain,
-    ClearToolResults,
-    Compacter,
-    Shorten,
-    Summarize,
-    Truncate,
-)
+from compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration
 from compacter.messages.format import FORMATS, get_format
@@ -54,6 +47,14 @@ def talk(name: str, turns: int, said: str = "word ") -> list[dict[str, Any]]:
     ]
 
 
+def block_with_call(text: str = "They sailed.") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Anthropic's own compaction in a message that calls a tool, and the result."""
+    native = block("anthropic", text)
+    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "Seven."}
+    return native, {"role": "user", "content": [result]}
+
+
 NATIVE = ["anthropic", "openai", "responses"]
 
 
@@ -82,13 +83,15 @@ def test_a_compaction_that_failed_is_none(name: str) -> None:
 
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None:
+    """A second compaction takes the summary behind the block for its prior one."""
+    compacter = Compacter(summarizer=lambda messages, **_: SUMMARY)
     messages = [
         *talk(name, 6),
         block(name),
         *talk(name, 12),
         get_format(name).say("user", "And now?"),
     ]
-    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format=name)
+    made = compacter.compact(messages, wire_format=name)
 
     assert made.changed
     assert all(one is other for one, other in zip(made.messages[:13], messages[:13], strict=True))
@@ -96,21 +99,8 @@ def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None
     assert made.messages[-1] is messages[-1]
     assert made.event is not None
     assert made.event.original_data_size == Conversation.of(messages, get_format(name)).size
-
-
-@pytest.mark.parametrize("name", NATIVE)
-def test_a_second_fold_takes_the_summary_behind_the_block_for_its_prior(name: str) -> None:
-    compacter = Compacter(summarizer=lambda messages, **_: SUMMARY)
-    messages = [
-        *talk(name, 3),
-        block(name),
-        *talk(name, 12),
-        get_format(name).say("user", "And now?"),
-    ]
-    once = compacter.compact(messages, wire_format=name).messages
-    twice = compacter.compact([*once, *talk(name, 12)], wire_format=name).messages
-    texts = [get_format(name).plain_text(message) or "" for message in twice]
-
+    again = compacter.compact([*made.messages, *talk(name, 12)], wire_format=name).messages
+    texts = [get_format(name).plain_text(message) or "" for message in again]
     assert sum(summary_message.parse(text) is not None for text in texts) == 1
 
 
@@ -208,12 +198,7 @@ def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both
 ) -> None:
     form = get_format("anthropic")
     opening = [form.say("user", "Go.")] * opened
-    native = block("anthropic")
-    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
-    seen = {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}],
-    }
+    native, seen = block_with_call()
     messages = [
         *opening,
         native,
@@ -234,12 +219,7 @@ def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both
 
 def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> None:
     form = get_format("anthropic")
-    native = block("anthropic", "They sailed. " * 200)
-    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
-    seen = {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}],
-    }
+    native, seen = block_with_call("They sailed. " * 200)
     messages = [native, seen, *talk("anthropic", 4), form.say("user", "And now?")]
     made = Compacter(
         strategy=lambda task: task.keep([len(task.messages) - 1], "Left out.")
@@ -367,30 +347,6 @@ def test_an_item_without_a_speaker_may_be_folded_though_no_user_spoke() -> None:
     ]
 
     assert Conversation.of(items, get_format("responses")).protected == (False, False, False)
-
-
-# Strategies.
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [[Summarize()], [ClearToolResults(), Summarize()], [Truncate()], [Shorten(), Truncate()]],
-)
-@pytest.mark.parametrize("trigger", [None, 3_000])
-def test_a_chain_in_a_chain_does_what_the_chain_does(inner: list[Any], trigger: int | None) -> None:
-    results = [
-        Compacter(strategy=strategy, summarizer=lambda messages, **_: SUMMARY).compact(
-            talk("openai", 30), budget=trigger
-        )
-        for strategy in (Chain(*inner), Chain(Chain(*inner)), Chain(Chain(Chain(*inner))))
-    ]
-
-    assert results[0].messages == results[1].messages == results[2].messages
-    events = [
-        result.event.model_dump(exclude={"duration"}) if result.event else None
-        for result in results
-    ]
-    assert events[0] == events[1] == events[2]
 
 
 def test_messages_in_roles_of_nobody_stay_though_a_summary_speaks_as_the_user() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, CompactionStrategy, Truncate
-from compacter.compaction.protocol import as_strategies
+from compacter.compaction.strategies import as_strategies
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 

@@ -19,6 +19,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
+from compacter.compaction.room import longest_summary
 from compacter.compaction.sizes import Calibration, Sizes, most_tokens
 from compacter.effects import AskSummarizer
 from compacter.messages.format import get_format
@@ -297,7 +298,7 @@ class TestTheRoomOfASummary:
 
         options["strategy"] = watching
         carried_out(Options(**options), work)
-        return tasks[0].sizes.longest_summary(tasks[0]), tasks[0]
+        return longest_summary(tasks[0]), tasks[0]
 
     def test_is_less_than_what_it_replaces(self) -> None:
         size, task = self.of(job(), compact_ratio=0.5)

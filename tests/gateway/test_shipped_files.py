@@ -214,11 +214,6 @@ def test_the_example_of_serve_is_read() -> None:
     assert [target.upstream.name for target in setup.targets] == ["openai", "anthropic"]
 
 
-def test_an_action_of_a_template_that_is_not_read_here_is_refused() -> None:
-    with pytest.raises(ValueError, match="not known"):
-        chart.fill("a: {{ quote .Values.image }}", {"Values": {"image": "x"}})
-
-
 THERE_ARE = {
     *(f"compacter_{name}_total" for name in (*COUNTERS, *OWN_COUNTERS)),
     *(f"compacter_{name}" for name in GAUGES),

@@ -59,11 +59,6 @@ def test_the_memory_may_be_an_address(address: str, kind: str, tmp_path: Path) -
     assert type(Settings({"memory": address.format(tmp_path)}).memory).__name__ == kind
 
 
-def test_what_is_no_address_of_a_memory_is_named_with_its_place() -> None:
-    with pytest.raises(ConfigurationError, match=f"{HERE}.memory: memory takes sqlite:PATH"):
-        Settings({"memory": "somewhere"})
-
-
 CONFIG = {
     "model_list": [{"model_name": name} for name in ("small", "large", "writer", "openai/*")],
     "router_settings": {"model_group_alias": {"cheap": "small"}},
@@ -129,11 +124,6 @@ def test_a_memory_that_wants_a_password_is_refused_with_the_remedy(text: str) ->
     with pytest.raises(ConfigurationError, match="redis://:PASSWORD@HOST") as raised:
         problem_of(Failing(RuntimeError(text)), "redis://:hunter2@h")
     assert "hunter2" not in str(raised.value)
-
-
-def test_a_memory_that_answers_is_no_problem() -> None:
-    assert problem_of(InProcessMemory(), "this process") is None
-    assert problem_of(None, "none") is None
 
 
 def test_the_more_specific_setting_wins() -> None:

@@ -136,24 +136,19 @@ def test_a_user_who_may_not_read_is_an_error_and_no_empty_memory(
         client.execute_command("ACL", "DELUSER", "writer")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("url", "http://127.0.0.1"),
-        ("url", "127.0.0.1:6379"),
-        ("url", None),
-        ("url", "redis://127.0.0.1:port/0"),
-        ("ttl", 0),
-        ("ttl", True),
-        ("ttl", None),
-        ("namespace", ""),
-        ("namespace", 7),
-    ],
-)
-def test_a_bad_argument_is_refused_by_name(name: str, value: Any) -> None:
-    arguments: dict[str, Any] = {"url": "redis://127.0.0.1/0", name: value}
-    with pytest.raises(ConfigurationError, match=name):
-        RedisMemory(**arguments)
+UNUSABLE: dict[str, list[Any]] = {
+    "url": ["http://127.0.0.1", "127.0.0.1:6379", None, "redis://127.0.0.1:port/0"],
+    "ttl": [0, True, None],
+    "namespace": ["", 7],
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_bad_argument_is_refused_by_name(name: str) -> None:
+    for value in UNUSABLE[name]:
+        arguments: dict[str, Any] = {"url": "redis://127.0.0.1/0", name: value}
+        with pytest.raises(ConfigurationError, match=name):
+            RedisMemory(**arguments)
 
 
 def test_no_password_shows() -> None:

@@ -115,26 +115,19 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, place: str) -> 
         SQLiteMemory(tmp_path / place)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("path", ""),
-        ("path", 7),
-        ("path", b"memory.db"),
-        ("max_entries", 0),
-        ("max_entries", True),
-        ("max_entries", "9"),
-        ("ttl", 0),
-        ("ttl", -1),
-        ("ttl", "1"),
-        ("ttl", float("nan")),
-        ("ttl", float("inf")),
-    ],
-)
-def test_a_bad_argument_is_refused_by_name(path: Path, name: str, value: Any) -> None:
-    arguments: dict[str, Any] = {"path": path, name: value}
-    with pytest.raises(ConfigurationError, match=name):
-        SQLiteMemory(**arguments)
+UNUSABLE: dict[str, list[Any]] = {
+    "path": ["", 7, b"memory.db"],
+    "max_entries": [0, True, "9"],
+    "ttl": [0, -1, "1", float("nan"), float("inf")],
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_bad_argument_is_refused_by_name(path: Path, name: str) -> None:
+    for value in UNUSABLE[name]:
+        arguments: dict[str, Any] = {"path": path, name: value}
+        with pytest.raises(ConfigurationError, match=name):
+            SQLiteMemory(**arguments)
     assert not path.exists()
 
 

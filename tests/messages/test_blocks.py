@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dialects import DIALECTS, parts_of
+from tests.dialects import parts_of
 
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
@@ -57,16 +57,6 @@ def test_a_text_is_put_behind_the_results_of_tools(mixing: Dialect) -> None:
     assert [role for role, _ in shown] == ["tool", "tool", "user", "user"]
     assert [text for _, text in shown[2:]] == ["before", "and now?"]
     assert [part.role for part in only_results] == ["tool", "user"]
-
-
-def test_a_bare_text_of_gemini_becomes_a_content() -> None:
-    assert get_format("gemini").with_text("own", "before") == {
-        "role": "user",
-        "parts": [{"text": "before"}, {"text": "own"}],
-    }
-    assert get_format("gemini").with_text({"text": "own"}, "before") == get_format(
-        "gemini"
-    ).with_text("own", "before")
 
 
 # Editing
@@ -122,19 +112,6 @@ def test_what_is_neither_text_nor_result_is_never_edited(name: str, block: Messa
     assert get_format(name).rewrite(message, _gone) is message
 
 
-@pytest.mark.parametrize(
-    ("part", "edited"),
-    [
-        ("bare", "gone"),
-        ({"type": "text", "text": "a", "mark": 1}, {"type": "text", "text": "gone", "mark": 1}),
-    ],
-)
-def test_an_edited_part_of_a_chat_is_a_text(part: Any, edited: Any) -> None:
-    message = {"role": "user", "content": [part]}
-
-    assert get_format("openai").rewrite(message, _gone) == {"role": "user", "content": [edited]}
-
-
 def test_the_parts_of_a_chat_result_are_edited_as_one_text() -> None:
     parts = [
         {"type": "text", "text": "one "},
@@ -148,22 +125,6 @@ def test_the_parts_of_a_chat_result_are_edited_as_one_text() -> None:
         "content": "[result look: one two]",
     }
     assert get_format("openai").rewrite(message, lambda _kind, text, _name: text) is message
-
-
-def test_the_texts_of_an_anthropic_result_are_edited_as_one() -> None:
-    def message(content: object) -> Message:
-        return {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "c", "content": content}],
-        }
-
-    parts = [
-        "one ",
-        {"type": "text", "text": "two"},
-        {"type": "image", "source": {"type": "url", "url": "x"}},
-    ]
-    assert get_format("anthropic").rewrite(message(parts), _told) == message("[result : one two]")
-    assert get_format("anthropic").rewrite(message("one"), _told) == message("[result : one]")
 
 
 # Results of tools that the provider ran: beside their call, in the assistant's own message
@@ -270,19 +231,3 @@ def test_a_response_under_both_of_its_names_has_no_digest() -> None:
 
     with pytest.raises(Unencodable, match="dict cannot be read"):
         get_format("gemini").content(content)
-
-
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_a_text_stands_beside_a_picture_and_behind_results(dialect: Dialect) -> None:
-    form = dialect.format
-    shown = parts_of(form, form.with_text(dialect.picture(), "Quoted."))
-    assert [(part.kind, part.text == "Quoted.") for part in shown] == [
-        ("text", True),
-        ("media", False),
-    ]
-    if dialect.mixed is not None:
-        asked = dialect.mixed([("c1", "look", "blue")], "What now?")
-        told = form.with_text(asked, "Quoted.")
-        texts = [part.text for part in parts_of(form, told)]
-        assert texts == ["blue", "Quoted.", "What now?"]
-        assert form.read(told)[3] == form.read(asked)[3]

@@ -10,8 +10,8 @@ import pytest
 from tests.dialects import parts_of
 
 from compacter.messages import parts
-from compacter.messages.format import FILLERS, get_format
-from compacter.messages.parts import Kind, tools_of
+from compacter.messages.format import get_format
+from compacter.messages.parts import tools_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,27 +68,6 @@ def test_entries_tell_who_said_what(dialect: Dialect) -> None:
     assert "blue" in entries[2].text
 
 
-@pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
-def test_no_blank_text_is_said_where_the_provider_refuses_one(name: str) -> None:
-    (entry,) = parts_of(get_format(name), get_format(name).say("user", " \n"))
-
-    assert entry.text.strip()
-
-
-def test_what_fills_a_gap_is_no_users_message(dialect: Dialect) -> None:
-    form = dialect.format
-    sent = form.filler("user")
-    stored = json.loads(json.dumps(sent))
-    asked = form.say("user", "".ljust(len(FILLERS["user"]), "x"))
-
-    assert form.outline([sent, stored, asked]).kinds == [Kind.INSERTED, Kind.INSERTED, Kind.USER]
-    assert [form.read(message)[0] for message in (sent, stored, asked)] == [
-        Kind.INSERTED,
-        Kind.INSERTED,
-        Kind.USER,
-    ]
-
-
 def test_reading_and_rewriting_leave_the_message_as_it_was(dialect: Dialect) -> None:
     messages = dialect.one_of_each()
     before = copy.deepcopy(messages)
@@ -132,24 +111,6 @@ def test_a_result_that_names_no_tool_is_its_calls() -> None:
     ]
 
     assert tools_of(get_format("openai").parts_of_each(messages)) == {1: {"look"}, 2: {""}}
-
-
-def test_an_edited_text_leaves_calls_as_they_are(dialect: Dialect) -> None:
-    def shout(kind: str, text: str, _name: str) -> str:
-        return text.upper() if kind == "text" else text
-
-    call = dialect.calls([LOOK])[0]
-    text = dialect.format.rewrite(dialect.user("hush"), shout)
-
-    assert dialect.format.rewrite(call, shout) is call
-    assert dialect.format.plain_text(text) == "HUSH"
-
-
-def test_a_cache_mark_is_no_content(dialect: Dialect) -> None:
-    marked, bare = dialect.marked
-
-    assert dialect.format.content(marked) == dialect.format.content(bare)
-    assert dialect.format.content(marked) != dialect.format.content(dialect.user("b"))
 
 
 def test_a_prompt_is_a_request_of_this_format(dialect: Dialect) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -36,14 +35,6 @@ def test_thousands_of_parallel_calls_answered_in_reverse_are_paired_in_linear_ti
 
     assert (outline.steps, outline.broken) == ([0, 1], ())
     assert grows_linearly(dialect.format.outline, talk, 1_000)
-
-
-def test_an_id_that_is_used_again_pairs_by_position(dialect: Dialect) -> None:
-    once = [*dialect.calls([LOOK]), *dialect.results([SEEN])]
-    messages = [*once, *once, dialect.user("again"), *once]
-
-    assert dialect.format.outline(messages).steps == [0, 2, 4, 5]
-    assert dialect.broken(messages) == []
 
 
 def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> None:
@@ -89,18 +80,6 @@ def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Di
         ("tool", "result"),
         ("user", "text"),
     ]
-
-
-def test_a_user_who_answers_something_else_leaves_the_call_unanswered(mixing: Dialect) -> None:
-    assert mixing.mixed
-    stray: Result = ("stray", "other", "?")
-    messages = [*mixing.calls([LOOK]), mixing.mixed([stray], "and now?"), mixing.answer("b")]
-
-    assert mixing.format.outline(messages).steps == [0, 1, 2]
-    assert Counter(mixing.broken(messages)) == {
-        ("unanswered call", mixing.key(LOOK)): 1,
-        ("orphan result", mixing.key(stray)): 1,
-    }
 
 
 # Histories as they may come: whole rounds with ids that are used again, abandoned calls, results of

@@ -557,13 +557,13 @@ class TestARefusalWithQuotes:
 
 def test_no_quote_causes_a_refusal_with_a_window_learnt_from_the_error() -> None:
     model = Model()
-    history = house(turns=10)
+    history = house()
     completion = compacting().wrap(model.completion)
     for turn in range(60):
         history.append(
             {
                 "role": "user",
-                "content": (f"Which paint did room {turn % 10} want, and which curtains?"),
+                "content": (f"Which paint did room {turn} want, and which curtains?"),
             }
         )
         completion(messages=history)

@@ -157,11 +157,6 @@ def test_a_mistake_in_python_is_told_by_name(argument: str, value: Any) -> None:
         run(**{"upstream": UPSTREAM, argument: value})
 
 
-def test_hosts_that_cannot_be_asked_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="hosts"):
-        serve.create_app(UPSTREAM, hosts=7)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_is_given(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([flag]) == 0
@@ -213,15 +208,6 @@ def test_without_the_extra_the_remedy_is_told_in_one_line(
 def test_help_needs_no_extra(root: Path, module: str, words: tuple[str, ...]) -> None:
     told = started_without(root, "starlette", module, *words, "--help")
     assert told.stdout == parser().format_help()
-
-
-@pytest.mark.parametrize("missing", ["rich"])
-def test_the_extra_of_the_command_is_not_needed(root: Path, missing: str) -> None:
-    assert (
-        started_without(root, missing, "compacter", "serve", "--help").stdout
-        == parser().format_help()
-    )
-    assert "upstream: takes" in started_without(root, missing, "compacter", "serve").stderr
 
 
 def test_a_memory_that_does_not_answer_is_told_at_start(capsys: pytest.CaptureFixture[str]) -> None:

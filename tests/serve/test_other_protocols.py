@@ -12,14 +12,12 @@ import boto3
 import botocore.config
 import httpx
 import pytest
-from botocore.exceptions import InvalidEndpointConfigurationError
 from google import genai
 from google.genai import types
 from tests.clients import loopback
 
 from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve.protocols import protocol_of
 from compacter.serve import main
 
 Serve = Callable[..., Any]
@@ -306,18 +304,6 @@ def test_an_api_key_of_the_operator_comes_before_credentials_as_with_boto3(
         assert "AKID" not in str(headers)
 
 
-def test_boto3_sends_an_api_key_only_to_https(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So the manual sends its programs through a signature, or a server that ends TLS."""
-    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "bedrock-api-key-x")
-    client = boto3.client(
-        "bedrock-runtime", region_name="us-east-1", endpoint_url=serve("http://127.0.0.1:9").url
-    )
-    with pytest.raises(InvalidEndpointConfigurationError, match="HTTPS"):
-        client.converse(modelId="m", messages=[{"role": "user", "content": [{"text": "Hello"}]}])
-
-
 def test_without_credentials_a_signed_request_is_passed_on_and_told_once(serve: Serve) -> None:
     with loopback.serving(loopback.bedrock) as server:
         serving = serve(server.url)
@@ -382,27 +368,3 @@ def test_a_body_of_another_vendor_is_passed_on(
     httpx.post(f"{serving.url}/model/amazon.titan/invoke", content=raw, timeout=300)
     assert server.asked[0].body == raw
     assert serving.board.counts["passed_on"] == 1
-
-
-@pytest.mark.parametrize(
-    ("tail", "model"),
-    [
-        ("/v1beta/models/gemini-3-pro:generateContent", "gemini-3-pro"),
-        ("/v1/projects/p/locations/l/publishers/google/models/g:streamGenerateContent", "g"),
-        ("/model/arn%3Aaws%3Abedrock%3Aus%2Fx/converse-stream", "arn:aws:bedrock:us/x"),
-        ("/model/anthropic.claude-3-5%3A0/invoke", "anthropic.claude-3-5:0"),
-        ("/api/chat", None),
-        ("/v1/chat/completions", None),
-    ],
-)
-def test_the_model_is_read_from_the_path(tail: str, model: str | None) -> None:
-    protocol = protocol_of("POST", tail)
-    assert protocol is not None
-    assert protocol.model_of(tail) == model
-
-
-@pytest.mark.parametrize(
-    "tail", ["/v1beta/models/g:countTokens", "/model/m/count-tokens", "/api/generate", "/api/tags"]
-)
-def test_other_calls_are_passed_on(tail: str) -> None:
-    assert protocol_of("POST", tail) is None

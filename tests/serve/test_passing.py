@@ -295,32 +295,6 @@ def test_a_caller_that_goes_away_before_the_end_of_its_request_is_left_alone(
     assert [json.loads(asked.body) for asked in server.asked] == [CHAT]
 
 
-async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> None:
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b""}
-
-    async def sent(scope: dict[str, Any]) -> list[Any]:
-        found: list[Any] = []
-
-        async def send(message: Any) -> None:
-            found.append(message)
-
-        whole = {
-            "method": "GET",
-            "path": "/v1",
-            "raw_path": b"/v1/\xff",
-            "query_string": b"",
-            **scope,
-        }
-        whole["headers"] = [(b"host", b"localhost")]
-        await create_app("http://127.0.0.1:9/v1")(whole, receive, send)
-        return found
-
-    assert [message["type"] for message in await sent({"type": "websocket"})] == ["websocket.close"]
-    begun, *_ = await sent({"type": "http"})
-    assert begun["status"] == 400
-
-
 async def test_it_can_be_a_part_of_another_application(answering: Any) -> None:
     server = answering()
     part = create_app(server.url, hosts=lambda _: True)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import openai
 import pytest
 
@@ -45,14 +44,6 @@ def test_the_same_caller_gets_the_same_summary(
     before = len(openai_server.bodies)
     ask(serving.url, talk(), **{"x-request-id": "another"})
     assert len(openai_server.bodies) - before == 1
-
-
-def test_anthropic_keys_are_told_apart_too(serve: Serve, anthropic_server: Any, talk: Talk) -> None:
-    serving = serve(anthropic_server.url)
-    for key in ("one", "two", "one"):
-        with anthropic.Anthropic(base_url=serving.url, api_key=key, max_retries=0) as client:
-            client.messages.create(model="m", max_tokens=100, messages=talk())
-    assert serving.board.numbers()["rounds"] == 2
 
 
 def test_other_paths_and_upstreams_do_not_share(

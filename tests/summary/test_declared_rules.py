@@ -108,7 +108,7 @@ def test_a_call_that_they_leave_no_room_raises_the_providers_error_with_a_note_t
     )
     assert "declare fewer rules (option rules)" in note
     (logged,) = caplog.messages
-    assert "What helps: declare fewer rules (option rules)" in logged
+    assert "the declared rules take 1000 characters" in logged
     assert "takes over" not in logged
 
 

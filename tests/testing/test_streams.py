@@ -94,18 +94,8 @@ class TestStream:
             assert text([chunk async for chunk in stream]) == "ok"
         assert stream.closed
 
-    @pytest.mark.parametrize("name", ["close", "aclose"])
-    async def test_the_async_stream_closes_under_both_names(self, name: str) -> None:
-        stream = await ScriptedModel().acompletion("m", HELLO, stream=True)
-        await getattr(stream, name)()
-        assert [chunk async for chunk in stream] == []
-
 
 class TestOverflow:
-    def test_at_opening(self) -> None:
-        with pytest.raises(TokenLimitError):
-            ScriptedModel(window=1).completion("m", HELLO, stream=True)
-
     @pytest.mark.parametrize(("place", "before"), [("first_event", 0), ("after_role", 3)])
     def test_later_it_is_raised_while_reading(self, place: OverflowAt, before: int) -> None:
         model = OddModel(window=1, overflow_at=place, housekeeping=2)
@@ -149,11 +139,3 @@ class TestInterruption:
             seen.extend(model.completion("m", HELLO, stream=True))
         assert text(seen) == "abcd"
         assert text(list(model.completion("m", HELLO, stream=True))) == "whole"
-
-    def test_a_shorter_stream_breaks_at_its_end(self) -> None:
-        stream = ScriptedModel(replies=Interrupted("ab", after=99)).completion(
-            "m", HELLO, stream=True
-        )
-        assert [delta(next(stream)) for _ in range(3)][1] == {"content": "ab"}
-        with pytest.raises(TokenLimitError):
-            next(stream)

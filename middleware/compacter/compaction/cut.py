@@ -14,6 +14,7 @@ from functools import partial
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.room import largest_tail, longest_tail
 from compacter.messages.parts import Kind
 from compacter.summary.message import FRAME
 from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size
@@ -71,8 +72,8 @@ def cut_for_target(plan: CompactionPlan) -> int:
     need = 0
     keep_need = 0
     if plan.target is not None:
-        need = min(free, max(0, free - plan.sizes.tail(plan)))
-        keep_need = max(0, free - plan.sizes.longest_tail(plan))
+        need = min(free, max(0, free - largest_tail(plan)))
+        keep_need = max(0, free - longest_tail(plan))
     worth = min(_WORTH, free)
     cut = partial(
         cut_at,
@@ -112,7 +113,7 @@ def first_unread(plan: CompactionPlan) -> int:
     else:
         spare = sum(max(0, len(text) - LEAST_SHORTENED) for text in texts)
         left = read.free - read.heads[begin] - spare
-        is_kept = left <= plan.sizes.longest_tail(plan)
+        is_kept = left <= longest_tail(plan)
     return begin if is_kept else count
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, pairwise
 from operator import not_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from compacter.compaction.conversation import Conversation, is_inserted, with_fillers
-from compacter.compaction.sizes import Sizes
+from compacter.compaction.sizes import SizeOptions, Sizes
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
@@ -20,7 +20,28 @@ from compacter.text.table import Table
 
 if TYPE_CHECKING:
     from compacter.events import Trigger
-    from compacter.options import Options
+
+
+class PlanOptions(SizeOptions, Protocol):
+    """The options of a ``Compacter`` that a compaction depends on; ``Options`` has all of them."""
+
+    strategy: tuple[Any, ...]
+    fallback: tuple[Any, ...]
+    preserve_recent_turns: int
+    alternate_roles: bool | None
+    summary_prompt: str | None
+    redact: Callable[[str], str] | None
+    retrieved: Any
+    before_compaction: Any
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether one of the strategies writes a summary."""
+        ...
+
+    def detect(self, error: BaseException, /) -> TokenLimit | None:
+        """Return the numbers of a refusal; ``None`` for any other error."""
+        ...
 
 
 class Tally(dict[str, Any]):
@@ -50,8 +71,8 @@ class CompactionPlan(Table):
     conversation: Conversation
     """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim
     (``protected``)."""
-    options: Options
-    """The options of the ``Compacter``."""
+    options: PlanOptions
+    """The ``Options`` of the ``Compacter``."""
     sizes: Sizes
     """How large its parts may be, and what is known of the model: ``sizes.calibration`` has the
     window, and the characters per token."""
@@ -308,7 +329,7 @@ class CompactionPlan(Table):
         # The Compacter that made it may have had no redaction, or another one.
         try:
             return replace(prior, story=redact(prior.story), quoted=redact(prior.quoted))
-        except Exception:  # noqa: BLE001 - the user's function; text that cannot be redacted is dropped
+        except Exception:  # noqa: BLE001 - the user's function; the text is dropped
             return Summary()
 
     def replace_head(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -68,42 +68,6 @@ StrategyLike: TypeAlias = (
     CompactionStrategy | Callable[[CompactionPlan], Sequence[Message] | Compacting]
 )
 """A strategy, or a function that acts as one."""
-
-
-def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
-    """Return values as strategies, those of nested sequences in their place: a strategy as it is, a
-    function wrapped. Raises ``ConfigurationError`` for anything else, and for an empty
-    sequence.
-    """
-    strategies: list[CompactionStrategy] = []
-    for value in given:
-        if isinstance(value, (list, tuple)):
-            strategies += as_strategies(value)
-        else:
-            strategies.append(_as_strategy(value))
-    if not strategies:
-        raise ConfigurationError("takes at least one strategy, such as Summarize()")
-    return tuple(strategies)
-
-
-def _as_strategy(value: object) -> CompactionStrategy:
-    # The class of a strategy may stand where one of its instances is wanted.
-    if isinstance(value, type) or is_async(value) or is_async(getattr(value, "compact", None)):
-        pass
-    elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):
-        return value
-    elif callable(value):
-        name = str(getattr(value, "__name__", type(value).__name__))
-        function: Callable[[CompactionPlan], Any] = value
-        return FunctionStrategy(function, name.strip("<>"))
-    from compacter.compaction.strategies import BUILT_IN
-
-    meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
-    raise ConfigurationError(
-        "takes a strategy such as Summarize(), with a text `name` and `compact(plan)`, "
-        "or a function of a plan; one that is not async, as it is not awaited; "
-        f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
-    )
 
 
 def check_name(strategy: CompactionStrategy) -> None:

@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Self
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.protocol import (
     CompactionStrategy,
+    FunctionStrategy,
     StrategyLike,
-    as_strategies,
     check_name,
+    is_async,
 )
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError, whole_number
@@ -257,3 +258,37 @@ BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {
 }
 """The strategies that come with compacter, by the names that they and settings have. Each needs no
 argument."""
+
+
+def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
+    """Return values as strategies, those of nested sequences in their place: a strategy as it is, a
+    function wrapped. Raises ``ConfigurationError`` for anything else, and for an empty
+    sequence.
+    """
+    strategies: list[CompactionStrategy] = []
+    for value in given:
+        if isinstance(value, (list, tuple)):
+            strategies += as_strategies(value)
+        else:
+            strategies.append(_as_strategy(value))
+    if not strategies:
+        raise ConfigurationError("takes at least one strategy, such as Summarize()")
+    return tuple(strategies)
+
+
+def _as_strategy(value: object) -> CompactionStrategy:
+    # The class of a strategy may stand where one of its instances is wanted.
+    if isinstance(value, type) or is_async(value) or is_async(getattr(value, "compact", None)):
+        pass
+    elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):
+        return value
+    elif callable(value):
+        name = str(getattr(value, "__name__", type(value).__name__))
+        function: Callable[[CompactionPlan], Any] = value
+        return FunctionStrategy(function, name.strip("<>"))
+    meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
+    raise ConfigurationError(
+        "takes a strategy such as Summarize(), with a text `name` and `compact(plan)`, "
+        "or a function of a plan; one that is not async, as it is not awaited; "
+        f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
+    )

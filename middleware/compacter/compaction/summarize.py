@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.protocol import check_name
+from compacter.compaction.room import longest_summary, text_size
 from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError
 from compacter.messages.format import Message
@@ -55,7 +56,7 @@ def extract(plan: CompactionPlan, head: Head) -> Summary:
     """
     from compacter.summary.write import quote
 
-    room = plan.sizes.text(plan, by_model=False)
+    room = text_size(plan, by_model=False)
     if plan.has_budget and not head.prior.story:
         room += STORY_FRAME
     return quote(head, room)
@@ -92,7 +93,7 @@ class Summarize:
                 f"the option rules takes about {tokens} tokens, and the window has "
                 f"{calibration.window}"
             )
-        longest = sizes.longest_summary(plan)
+        longest = longest_summary(plan)
         if rules > max(0, longest):
             raise RulesTooLongError(
                 f"rules: the declared rules take {rules} characters, a summary may have {longest}"
@@ -119,7 +120,7 @@ class Summarize:
                 # The instruction that is appended is a message of the user.
                 prefix.append(form.filler("assistant"))
         size = plan.head_size - rules
-        text = sizes.text(plan, by_model=True)
+        text = text_size(plan, by_model=True)
         writer = Writer(
             head=head,
             ask=AskSummarizer,

@@ -54,15 +54,6 @@ _LEAST_TOLD = 4
 _HANDLING = 12
 # Times that a sentence of somebody is worth a line of a file or a log.
 _TALKED = 2
-# Times that a statement with a figure in it is worth another.
-_VALUED = 3
-# The same of a line that was kept before: a summary that changes little can be read from a cache.
-_CHOSEN = 1.5
-_CODE_IN_TALK = 0.3
-# Of lines that differ only in digits, in their first characters, the first ones show what the
-# series is.
-_SHAPE = 60
-_SERIES = 3
 _QUESTIONS = ("?", "？", "؟")
 _ITEM_KEYS = ("content", "step", "title", "subject", "task", "text", "name", "description", "item")
 _IS_CLOSED = re.compile(
@@ -276,20 +267,12 @@ def story(head: Head) -> Iterator[Line]:
     own = [stems(text) - TALK_WORDS for *_, text in every]
     counts = Counter(chain(*own))
     worths = {word: math.log((1 + len(every)) / count) for word, count in counts.items()}
-    shapes = Counter[str]()
     for (said, at, text), each in zip(every, own, strict=True):
         # The exact sum: the order of words in a set differs from process to process.
         worth = math.fsum(map(worths.__getitem__, each))
-        shape = _DIGITS.sub("0", text)[:_SHAPE]
-        shapes[shape] += 1
         worth *= _TALKED if said.kind == "text" else 1
-        worth *= _VALUED if said.kind == "text" and "0" in shape else 1
-        worth *= _CHOSEN if said.was_kept else 1
-        # Code is of use in a file, less so in a talk.
-        worth *= _CODE_IN_TALK if said.kind == "text" and is_code(text) else 1
         is_noise = text.startswith("#") or text.endswith((":", "："))
         if each and len(text) <= LONGEST and not is_noise:
-            worth /= 1 + shapes[shape] // _SERIES
             yield Line(worth / (len(text) + _HANDLING), said, text, at)
 
 

@@ -35,26 +35,13 @@ class SteppedCall(WrappedFunction):
 
     def __init__(self, state: State, binding: Binding) -> None:
         super().__init__(state, _not_called, binding)
-        self.original_size = 0
-        """Characters of the caller's messages; 0 if they were sent unchanged."""
-        self.sent_size = 0
-        """Characters of the messages that were sent last."""
+        self.tokens_saved = 0
+        """Estimated number of tokens by which the request became smaller."""
         self._given_up: Exception | None = None
         self._flow: Any = None
         self._world: Any = None  # a `Performer`, made with the flow
         # Messages of the last attempt, and options in place of the caller's.
         self._effect: Any = None
-
-    @property
-    def changed(self) -> bool:
-        """Whether a smaller request than the caller's was sent."""
-        return 0 < self.sent_size < self.original_size
-
-    @property
-    def tokens_saved(self) -> int:
-        """Estimated number of tokens by which the request became smaller."""
-        size = self.original_size - self.sent_size
-        return int(self._world.calibration.tokens(size)) if self.changed else 0
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send first: with a remembered view, or compacted because of
@@ -185,9 +172,11 @@ class SteppedCall(WrappedFunction):
             return kwargs
         request = self._world.request
         if effect[0] is not request.original:
-            size = request.format.size
-            self.original_size = self.original_size or sum(map(size, request.original))
-            self.sent_size = sum(map(size, effect[0]))
+            before, after = (
+                sum(map(request.format.size, messages))
+                for messages in (request.original, effect[0])
+            )
+            self.tokens_saved = max(0, int(self._world.calibration.tokens(before - after)))
         return self._replace_call(kwargs, effect)
 
     async def _advance(self, outcome: Reply | None, refused: Exception | None = None) -> Any:

@@ -37,6 +37,7 @@ _PATH = re.compile(r"(?!\w+://)(?:[^\s{<]*[\\/][^\s{<]*|[^\s{<]+\.[A-Za-z]\w{0,4
 _LINKS = ("cause", "__cause__", "original_exception", "inner", "innerError", "lastError")
 _LISTS = ("errors", "exceptions", "chain")
 _STATUSES = ("http_status", "status_code", "statusCode", "status")
+# Errors that are followed from one to its cause: a saved error may contain itself.
 _DEEPEST = 20
 # Characters of a statement that are shown.
 _SHOWN = 240
