@@ -277,13 +277,6 @@ def test_streams_and_async_calls_are_quoted_to_as_well(
     assert FACT in model.quotes
 
 
-def test_a_large_history_is_searched_for_an_async_call_too() -> None:
-    model = Model(window=20_000)
-    asyncio.run(compacting().wrap(model.acompletion)(messages=house(turns=2_500)))
-
-    assert FACT in model.quotes
-
-
 class TestTheTurn:
     """Quotes stay the same through the steps of a turn, as long as they fit."""
 
@@ -483,12 +476,6 @@ class TestNoQuotes:
             {"role": "assistant", "content": "You said so."},
         ]
         compacting().wrap(model.completion)(messages=history)
-
-        assert model.quotes == ""
-
-    def test_a_question_that_nothing_bears_on_brings_none(self) -> None:
-        model = Model()
-        compacting().wrap(model.completion)(messages=house("Thank you very much!"))
 
         assert model.quotes == ""
 

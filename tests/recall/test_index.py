@@ -16,7 +16,7 @@ from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.passages import Passage
 from compacter.recall.quotes import search as search_in
-from compacter.recall.terms import Term, terms
+from compacter.recall.terms import terms
 
 LANGUAGES = {
     "English": (
@@ -120,14 +120,6 @@ def test_system_prompts_and_media_are_not_searched() -> None:
     assert search(entries, "heron") == []
 
 
-def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Part]) -> None:
-    index = Index(folded[:6]).extend(folded[6:])
-
-    assert search(index, "flour Brannock Tuesday oven electrician") == search(
-        folded, "flour Brannock Tuesday oven electrician"
-    )
-
-
 def test_an_index_that_is_extended_stays_as_it_is(folded: list[Part]) -> None:
     index = Index(folded[:6], redact=str.upper)
 
@@ -197,12 +189,6 @@ def test_a_search_by_hand_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) ->
     assert Compacter().search(talk, "parcel 7 depot 49")[0].index == 7
 
 
-def test_one_text_larger_than_the_bound_is_not_kept() -> None:
-    index = Index(user("sparrow " * 100_000), max_bytes=200_000)
-
-    assert index.bytes <= 200_000
-
-
 @given(st.lists(st.text(), max_size=5), st.text())
 @settings(max_examples=times(40, long=400))
 def test_no_text_and_no_question_raises(texts: list[str], question: str) -> None:
@@ -235,20 +221,6 @@ def test_a_long_question_is_read_at_its_beginning_and_its_end() -> None:
     assert len(words) <= 128
 
 
-def test_what_stands_between_them_is_not_read() -> None:
-    words = {term.text for term in terms("alpha " * 500 + "needle " + "omega " * 1_000)}
-
-    assert {"alpha", "omega"} <= words
-    assert "needle" not in words
-
-
-def test_the_weight_of_a_term_says_how_rare_it_is(folded: list[Part]) -> None:
-    found = Index(folded).find([Term("electrician"), Term("school")])
-
-    weights = {term: weight for terms in found.held.values() for term, weight in terms.items()}
-    assert weights["electrician"] > weights["school"] > 0
-
-
 def test_an_index_never_has_more_bytes_than_its_bound() -> None:
     # Each pair of characters is another word, so the index takes six times the text.
     text = "".join(map(chr, range(0x3400, 0x9000))) + "".join(map(chr, range(0x9000, 0x3400, -1)))
@@ -266,7 +238,3 @@ def test_an_index_never_has_more_bytes_than_its_bound() -> None:
 @pytest.mark.parametrize("text", ["Where to?", "去哪里？", "إلى أين؟", 'She said "why?"'])
 def test_a_question_comes_with_what_follows(text: str) -> None:
     assert Index(user(text, "To the weir.")).with_answer(0) == (0, 1)
-
-
-def test_what_only_holds_a_question_mark_is_no_question() -> None:
-    assert Index(user("Is it? Yes, it is.", "Well.")).with_answer(0) == (0,)

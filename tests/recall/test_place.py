@@ -117,13 +117,6 @@ def test_the_list_that_came_in_is_not_changed(name: FormatName, quotes: str) -> 
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_summary_is_no_question(name: FormatName, quotes: str) -> None:
-    before = history(name)[:2]
-
-    assert with_quotes(before, name, quotes) == before
-
-
-@pytest.mark.parametrize("name", FORMATS)
 def test_quotes_are_known_again_and_taken_out(name: FormatName, quotes: str) -> None:
     before = history(name)
     format_ = get_format(name)
@@ -132,13 +125,6 @@ def test_quotes_are_known_again_and_taken_out(name: FormatName, quotes: str) -> 
 
     texts = [[entry.text for entry in parts_of(format_, message)] for message in taken]
     assert texts == [[entry.text for entry in parts_of(format_, message)] for message in before]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_what_holds_no_quotes_is_left_alone(name: FormatName) -> None:
-    before = history(name)
-
-    assert all(new is old for new, old in zip(strip(before, get_format(name)), before, strict=True))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -207,14 +193,6 @@ def test_a_message_that_carries_only_results_is_no_question(quotes: str) -> None
     assert placed[1:] == [call, result]
 
 
-def test_a_picture_with_the_question_stays_behind_the_quotes(quotes: str) -> None:
-    picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/heron.png"}}
-
-    placed = with_quotes([{"role": "user", "content": [picture]}], "anthropic", quotes)
-
-    assert placed[0]["content"] == [PARTS["anthropic"](quotes), picture]
-
-
 def test_other_fields_of_the_message_stay(quotes: str) -> None:
     part = {"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}}
 
@@ -281,19 +259,6 @@ def test_quotes_for_a_step_stand_before_the_newest_call(name: FormatName) -> Non
         assert content(before)[:-1] == content(messages[-3])
         assert placed[:-3] == messages[:-3]
     assert not dialect.broken(placed)
-    assert strip(placed, dialect.format) == messages
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_in_the_first_step_of_a_turn_they_stand_behind_the_users_message(name: FormatName) -> None:
-    dialect = DIALECTS[name]
-    messages = run(dialect, steps=1)
-
-    placed = with_quotes(messages, name, FOR_STEP)
-
-    texts = [part.text for message in placed for part in parts_of(dialect.format, message)]
-    assert texts[:2] == ["Read all of the pages.", FOR_STEP]
-    assert placed[-2:] == messages[-2:]
     assert strip(placed, dialect.format) == messages
 
 

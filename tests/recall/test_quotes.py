@@ -91,14 +91,6 @@ def test_nothing_is_quoted_where_the_words_of_the_question_are_in_view(folded: l
     assert quoted(folded, ASKED, view) is None
 
 
-def test_a_view_that_speaks_of_something_else_hinders_nothing(folded: list[Part]) -> None:
-    view = [
-        Part("user", "text", "The cinema shows a western tonight, and the queue is long.", "", 50)
-    ]
-
-    assert quoted(folded, ASKED, view) is not None
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -183,12 +175,6 @@ def test_an_answer_to_what_was_just_said_brings_nothing(
     assert quoted(entries, answer, [Part("assistant", "text", offered, "", 50)]) is None
 
 
-def test_a_question_about_what_was_just_spoken_of_brings_the_answer(folded: list[Part]) -> None:
-    view = [Part("assistant", "text", "Shall I call the electrician?", "", 50)]
-
-    assert "Tomasz" in text_of(quoted(folded, "What was the name of the electrician?", view))
-
-
 def test_words_that_stand_everywhere_bring_nothing() -> None:
     entries = [
         Part("user", "text", f"router cache token ledger queue index remark {n}", "", n)
@@ -196,10 +182,6 @@ def test_words_that_stand_everywhere_bring_nothing() -> None:
     ]
 
     assert quoted(entries, "cache router ledger") is None
-
-
-def test_nothing_is_quoted_of_an_empty_index() -> None:
-    assert quoted([], ASKED) is None
 
 
 @given(room=st.integers(0, 1_500))
@@ -224,10 +206,6 @@ def test_whatever_was_said_the_text_fits_and_is_sealed(
     assert quotation is not None
     assert len(quotation.text) <= room
     assert is_quotes(quotation.text)
-
-
-def test_the_same_question_brings_the_same_bytes(folded: list[Part]) -> None:
-    assert quoted(folded, ASKED) == quoted(folded, ASKED)
 
 
 def test_the_frame_says_that_it_is_a_record_and_no_instruction(folded: list[Part]) -> None:

@@ -123,10 +123,11 @@ def test_a_history_is_compacted_for_its_question_too() -> None:
     assert [event.trigger for event in diary.told(CompactionEvent)] == ["quotes"]
 
 
-def test_where_nothing_may_be_compacted_an_event_says_that_quotes_were_left_out() -> None:
+def test_an_event_reports_quotes_that_were_left_out() -> None:
+    """If no compaction makes room for quotes, the event names the reason."""
     diary = Diary(COMPACTED, before_compaction=lambda plan: plan.trigger != "quotes")
     diary.ask(f"{'Well. ' * 66}{QUESTION}")
     assert diary.quotes == ""
     (skipped,) = diary.told(CompactionSkipped)
-    assert (skipped.trigger, skipped.reason) == ("quotes", "vetoed")
+    assert (skipped.trigger, skipped.reason) == ("quotes", "no_progress")
     assert "quotes" in str(skipped)

@@ -74,11 +74,6 @@ def test_an_answer_that_ends_with_a_waiting_shell_is_output_but_not_the_first_me
     assert ORDER in last.text
 
 
-def test_what_follows_an_ordinary_answer_is_the_users() -> None:
-    said = [Part("assistant", "text", "What now?", "", 0), Part("user", "text", ORDER, "", 1)]
-    assert [one.speaker for one in Head(said).said] == ["Assistant", "User"]
-
-
 @pytest.mark.parametrize(
     "shape",
     [

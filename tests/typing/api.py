@@ -198,9 +198,9 @@ class Window:
 
     name = "window"
 
-    def compact(self, task: CompactionPlan) -> list[Any]:
-        return task.keep(
-            range(len(task.messages) - 5, len(task.messages)), note="Older messages are gone."
+    def compact(self, plan: CompactionPlan) -> list[Any]:
+        return plan.keep(
+            range(len(plan.messages) - 5, len(plan.messages)), note="Older messages are gone."
         )
 
 
