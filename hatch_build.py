@@ -15,6 +15,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _PICTURE = re.compile(r"<picture>.*?</picture>\n*", re.DOTALL)
+_IMAGE = re.compile(r"!\[([^\]]*)\]\((?!https?://)([^)\s]+)\)\n*")
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]`]|`[^`]*`)*)\]\((?!https?://|#)([^)\s]+)\)")
 _SOURCE = re.compile(r'(src|srcset)="(?!https?://)([^"]+)"')
 _PAGES = {
@@ -55,6 +56,7 @@ def urls(address: str, tag: str) -> dict[str, str]:
 def described(readme: str, address: str, tag: str) -> str:
     """Return the README as it is shown on the package's page."""
     if not address:
-        return _LINK.sub(r"\1", _PICTURE.sub("", readme))
+        return _LINK.sub(r"\1", _IMAGE.sub("", _PICTURE.sub("", readme)))
     absolute = _LINK.sub(rf"[\1]({address}/blob/{tag}/\2)", readme)
+    absolute = _IMAGE.sub(rf"![\1]({address}/raw/{tag}/\2)\n\n", absolute)
     return _SOURCE.sub(rf'\1="{address}/raw/{tag}/\2"', absolute)

@@ -228,7 +228,13 @@ def sail(way: str, seed: int, count: int) -> dict[str, Any]:
         create = wrapped(way, client)
         for car, job, after in jobs:
             add("next_note", {}, job)
-            reply = create(model=NAME, messages=messages, tools=TOOLS, temperature=0, max_tokens=60)
+            try:
+                reply = create(
+                    model=NAME, messages=messages, tools=TOOLS, temperature=0, max_tokens=60
+                )
+            except openai.APIStatusError as error:
+                print(f"{way:20} {seed} {car.kind:8} died: {error}")
+                break
             name, arguments = call_of(reply.choices[0].message)
             lane = str(arguments.get("lane", "")).lower().removeprefix("lane ").strip()
             is_right = name == "send_to_lane" and lane == car.lane.lower()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Never
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
@@ -72,16 +72,6 @@ class CompactionResult(Table):
             raise TypeError(
                 "compact() returns its result at once; in async code: await acompact(...)"
             )
-
-
-class CompactArguments(TypedDict, total=False):
-    """Arguments of ``compact`` and ``acompact``, which ``compact`` describes."""
-
-    model: str | None
-    wire_format: str | None
-    budget: int | None
-    summary: str | None
-    strict: bool
 
 
 class ByHand:
@@ -225,16 +215,37 @@ class ByHand:
         )
 
     async def acompact(
-        self, messages: Sequence[Message], **given: Unpack[CompactArguments]
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str | None = None,
+        wire_format: str | None = None,
+        budget: int | None = None,
+        summary: str | None = None,
+        strict: bool = False,
+        **given: Never,
     ) -> CompactionResult:
-        """As ``compact``, without blocking the event loop.
+        """As ``compact``, without blocking the event loop; it raises the same exceptions.
 
         Args:
             messages: Messages in any of the formats.
-            **given: ``model``, ``wire_format``, ``budget``, ``summary`` and ``strict``, as for
-                ``compact``, which raises the same exceptions.
+            model: Name of the litellm model that writes the summary.
+            wire_format: Format of the messages, if it cannot be detected.
+            budget: Largest size of the result, in characters.
+            summary: A summary of your own, in place of a model's.
+            strict: Whether half of a tool pair is an error.
+            **given: Other arguments, which raise an error that names the remedy.
         """
-        return await self._compact(ASYNC, messages, **given)
+        return await self._compact(
+            ASYNC,
+            messages,
+            strict=strict,
+            model=model,
+            wire_format=wire_format,
+            budget=budget,
+            summary=summary,
+            **given,
+        )
 
     def search(
         self,
@@ -277,7 +288,7 @@ class ByHand:
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
         """Compact messages by their plan, which takes the other arguments."""
-        for name in given.keys() - CompactArguments.__annotations__.keys():
+        for name in given.keys() - {"model", "wire_format", "budget", "summary"}:
             raise TypeError(
                 f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"

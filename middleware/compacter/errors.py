@@ -5,6 +5,7 @@ CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
  |    `-- FunctionError        a function that was passed as an option failed
  |         `-- UnknownFieldError   a hook has read a field that an event does not have
+ |-- SummarizerNeededError     the wrapped method parses, so it makes no summary
  |-- CompactionError           there is no summary, and no fallback (``fallback=None``)
  `-- InvalidHistoryError       a tool call or result lacks its partner (also a ValueError)
 
@@ -38,6 +39,10 @@ class FunctionError(ConfigurationError):
 
 class UnknownFieldError(FunctionError, AttributeError):
     """A hook has read a field that an event does not have; the message lists the fields."""
+
+
+class SummarizerNeededError(CompacterError):
+    """A wrapped method only parses its replies, so it cannot be asked for a summary."""
 
 
 class CompactionError(CompacterError):

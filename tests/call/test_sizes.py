@@ -78,7 +78,7 @@ def policy(options: Callable[..., Options]) -> Callable[..., Call]:
 
 
 class TestTheRoomForQuotes:
-    """They may have their share of the window, and only what the request leaves free of 97
+    """They may have their share of the window, and only what the request leaves free of 93
     % of it.
     """
 
@@ -87,13 +87,13 @@ class TestTheRoomForQuotes:
         [
             (10_000, None, 500, 6_000),  # The share: 15 % of the window, four characters a token.
             (1_000, None, 500, 1_200),  # Of a small window 30 %, as less holds no passage.
-            (750, None, 500, 410),  # What the messages and the tools leave free.
-            (1_000, 200, 500, 604),
-            (1_000, 250, 500, 410),  # The answer's room is kept free too,
-            (1_500, 1_400, 500, 410),  # but never more than half of the window for it.
-            (1_000, 250, 0, 910),
-            (721, None, 500, None),  # Fewer than 300 characters say nothing.
-            (722, None, 500, 301),
+            (785, None, 500, 420),  # What the messages and the tools leave free.
+            (1_000, 200, 500, 476),
+            (1_000, 215, 500, 420),  # The answer's room is kept free too,
+            (1_570, 1_400, 500, 420),  # but never more than half of the window for it.
+            (1_000, 250, 0, 790),
+            (752, None, 500, None),  # Fewer than 300 characters say nothing.
+            (753, None, 500, 301),
             (500, None, 500, None),
         ],
     )

@@ -109,10 +109,10 @@ def test_compacting_by_hand_keeps_every_promise(
     if result.event is None:
         assert result.messages == history
     else:
-        before = sum(map(OPENAI.size, history))
-        assert result.event.original_data_size == before
+        size_before = sum(map(OPENAI.size, history))
+        assert result.event.original_data_size == size_before
         is_other_script = len(str(result.messages).encode()) < len(str(history).encode())
-        assert size < before or is_other_script
+        assert size < size_before or is_other_script
         assert (size, len(result.messages)) == (
             result.event.compacted_data_size,
             result.event.messages_after,

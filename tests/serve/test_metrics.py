@@ -108,7 +108,9 @@ def test_every_counter_is_counted(serve: Serve, openai_server: Any, talk: Talk, 
     usual = serve(url)
     ask(usual, talk())
     ask(usual, talk())
-    ask(usual, [*talk(40, "piers"), {"role": "user", "content": "Which wood has part 3 of piers?"}])
+    past = talk(40, "piers")
+    past[1]["content"] += " The telescope of Mrs. Okafor is hidden in the clock tower."
+    ask(usual, [*past, {"role": "user", "content": "Where is the telescope of Mrs. Okafor?"}])
     ask(usual, talk(8), max_tokens=1_200)
     httpx.post(f"{usual.url}/v1/chat/completions/input_tokens", json={"messages": []})
     found |= counted(usual)

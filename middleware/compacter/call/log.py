@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from compacter.compaction.strategies import BUILT_IN
-from compacter.errors import FunctionError
+from compacter.errors import FunctionError, SummarizerNeededError
 from compacter.events import (
     UNTOLD,
     CompactionEvent,
@@ -141,6 +141,8 @@ class Log:
     def _explain(self, event: CompactionFailed) -> str:
         """Return the cause of a failure, and what takes over."""
         cause = f"{event.sentence}{_circumstances(event.cause)}"
+        if isinstance(event.cause, SummarizerNeededError):
+            return f"{cause}: {event.cause}"
         if event.reason.startswith("rules: ") or isinstance(event.cause, FunctionError):
             return cause
         instead = " or ".join(map(repr, self._options.fallback))

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeVar
 from compacter.call.arguments import Binding, bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
+from compacter.errors import SummarizerNeededError
 from compacter.manual import page
 from compacter.runtime.objects import with_special_methods
 
@@ -141,7 +142,7 @@ def _find_summary_method(method: Any) -> Callable[..., Any] | None:
             return other
 
     def refuse(*_: object, **__: object) -> NoReturn:
-        raise NotImplementedError(f"{name} parses its replies, so it makes no summary")
+        raise SummarizerNeededError("the wrapped method parses: give a summarizer")
 
     return refuse if parses else None
 
