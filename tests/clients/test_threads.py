@@ -72,6 +72,9 @@ async def test_the_tool_runner_sends_whole_histories(
     )
     last = runner.until_done()
     last = await last if asynchronous else last
+    closed = client.close()
+    if asynchronous:
+        await closed
     assert last.content[0].text == WORDS
     assert compacter.events
     assert not any(body.get("thread") for body in anthropic_server.bodies)
@@ -81,10 +84,12 @@ def test_a_turn_that_continues_a_thread_is_left_whole_and_says_why(
     anthropic_server: Provider, compacter: Recording
 ) -> None:
     """The server has the history of a thread, so the refusal comes with a note that says so."""
-    client = anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0)
     new: Any = [{"role": "user", "content": BOOK * 9}]
     follow: Any = {"type": "continue", "previous_message_id": "msg_1"}
-    with pytest.raises(anthropic.BadRequestError) as caught:
+    with (
+        anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as client,
+        pytest.raises(anthropic.BadRequestError) as caught,
+    ):
         compacter.wrap(client).beta.messages.create(messages=new, thread=follow, **OPTIONS)
     assert "the history is kept by the server" in caught.value.__notes__[0]
     assert compacter.events == []
@@ -95,10 +100,11 @@ def test_a_whole_history_that_begins_a_thread_is_compacted(
     anthropic_server: Provider, compacter: Recording, blocks: list[Any]
 ) -> None:
     """The first call of a thread has the whole history; its summary is requested outside of it."""
-    client = anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0)
-    reply: Any = compacter.wrap(client).beta.messages.create(
-        messages=blocks, thread={"type": "create"}, **OPTIONS
-    )
+    options: Any = {"base_url": anthropic_server.url, "api_key": "none", "max_retries": 0}
+    with anthropic.Anthropic(**options) as client:
+        reply: Any = compacter.wrap(client).beta.messages.create(
+            messages=blocks, thread={"type": "create"}, **OPTIONS
+        )
     assert reply.content[0].text == WORDS
     refused, *summaries, answered = anthropic_server.bodies
     assert refused["thread"] == answered["thread"] == {"type": "create"}
