@@ -13,7 +13,7 @@ from typing import Final
 
 from compacter.overflow.numbers import TokenLimit, measure
 from compacter.overflow.signals import (
-    MAX_EXCEPTIONS,
+    MAX_MEMBERS,
     NETWORK,
     Signals,
     find_handled,
@@ -100,7 +100,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     already judged.
     """
     seen = set() if seen is None else seen
-    if id(error) in seen or len(seen) >= MAX_EXCEPTIONS or not isinstance(error, Exception):
+    if id(error) in seen or len(seen) >= MAX_MEMBERS or not isinstance(error, Exception):
         return NOTHING
     # Exceptions refer to one another in circles: a cause that holds its wrapper.
     seen.add(id(error))

@@ -69,10 +69,11 @@ _MAX_NUMBERS: Final = 200
 # Distance in characters within which a word can determine the role of a number.
 _REACH: Final = 80
 
+SMALLEST_SIZE: Final = 64
+"""Smallest window or request, in tokens, that is believed without a word for it."""
+
 # Smallest number that counts tokens; smaller ones count attempts, roles or tools.
 _SMALLEST: Final = 16
-# And of a number that has no word for it.
-_SMALLEST_GUESS: Final = 64
 
 _SCALE: Final = {
     **dict.fromkeys(("k", "thousand", "mil", "тыс"), 1_000),
@@ -222,7 +223,7 @@ def _guess(chosen: dict[Role, int], unclaimed: set[int], distant: set[int]) -> N
     if sent is None and limit in distant:
         far = chosen.pop("limit")
         limit = None
-    rest = {value for value in unclaimed | distant if value >= _SMALLEST_GUESS}
+    rest = {value for value in unclaimed | distant if value >= SMALLEST_SIZE}
     rest -= set(chosen.values())
     if sent is None and limit is None:
         if rest == {far}:

@@ -20,13 +20,12 @@ from typing import Final
 
 from compacter.overflow.text import BREAK, MAX_TEXT, text_of
 
-MAX_EXCEPTIONS: Final = 64
-"""Most exceptions read of one chain."""
+MAX_MEMBERS: Final = 60
+"""Most exceptions read of one chain, and most members of one object."""
 
 # Bounds for reading one body.
 _MAX_NODES = 300
 _MAX_DEPTH = 12
-_MAX_MEMBERS = 60
 # Longest text, in characters, of a member that usually repeats the request: a reason is shorter.
 _LONGEST_REASON = 1_000
 
@@ -182,7 +181,7 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
             if not isinstance(value, bool):
                 yield key, value
         elif isinstance(value, list | tuple | set | frozenset):
-            inner = [(key, member) for member in islice(value, _MAX_MEMBERS)]
+            inner = [(key, member) for member in islice(value, MAX_MEMBERS)]
         elif not (value is None or callable(value) or isinstance(value, BaseException)):
             inner = _entries(value)
         if depth < _MAX_DEPTH:
@@ -196,7 +195,7 @@ def _entries(value: object) -> list[tuple[str, object]]:
     """
     entries: list[tuple[str, object]] = []
     numbers: list[str] = []
-    for name, member in islice(_members_of(value).items(), _MAX_MEMBERS):
+    for name, member in islice(_members_of(value).items(), MAX_MEMBERS):
         key = text_of(name).lower()
         is_number = isinstance(member, int | float) and not isinstance(member, bool)
         if key in _ECHOED and not (isinstance(member, str) and len(member) <= _LONGEST_REASON):
@@ -265,7 +264,7 @@ def siblings(error: BaseException) -> tuple[BaseException, ...]:
 def _members(error: BaseException) -> tuple[BaseException, ...]:
     for name in ("errors", "exceptions", "attempts", "failures"):
         value = _attribute(error, name)
-        members = value[-MAX_EXCEPTIONS:] if isinstance(value, list | tuple) else ()
+        members = value[-MAX_MEMBERS:] if isinstance(value, list | tuple) else ()
         if found := tuple(item for item in members if isinstance(item, BaseException)):
             return found
     return ()

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from compacter.overflow.numbers import TokenLimit, measure
+from compacter.overflow.numbers import SMALLEST_SIZE, TokenLimit, measure
 from compacter.overflow.table import Table
 from compacter.overflow.text import BREAK, SOFT, Span, clauses, mark, sentences
 
@@ -71,8 +71,6 @@ _OPENING: Final = 30
 # What both numbers of a statement are about.
 _WINDOWS: Final = ("context", "input limit", "subject", "model")
 _SIZED: Final = ("context", "input limit", "token")
-# A smaller limit is of something else than tokens.
-_SMALLEST_WINDOW: Final = 64
 _BRACKETS: Final = re.compile(r"[(\[][^()\[\]]{0,300}(?:[)\]]|$)")
 # What a statement outranks.
 _OUTRANKED: Final = ("other error", "other thing")
@@ -220,7 +218,7 @@ class _Source:
         if is_clear:
             return is_excess(sizes)
         size = sizes.limit or sizes.requested or 0
-        return reading.rule in _TELLING and size >= _SMALLEST_WINDOW
+        return reading.rule in _TELLING and size >= SMALLEST_SIZE
 
     def find_pair(self, names: tuple[str, ...]) -> int | None:
         """Return the index of a sentence that, with the next one, states a limit and a larger size
@@ -233,7 +231,7 @@ class _Source:
             piece = self.piece(index)
             if has(piece, *names) or (has(piece, "too long") and has(piece, "request")):
                 sizes = self.sizes(index)
-                if is_excess(sizes) and (sizes.limit or 0) >= _SMALLEST_WINDOW:
+                if is_excess(sizes) and (sizes.limit or 0) >= SMALLEST_SIZE:
                     return index
         return None
 

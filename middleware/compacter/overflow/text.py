@@ -36,8 +36,6 @@ MAX_SENTENCES: Final = 200
 Span = tuple[int, int]
 """Start and end of a piece of text, in characters."""
 
-_HALF: Final = MAX_TEXT // 2
-
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _FRAME: Final = r"[\u2500-\u259f|]"
 # A digit, the edge of a line (with or without a frame), a digit: 13 and 1072 may have been 131072.
@@ -146,7 +144,8 @@ def limit_text(text: str) -> str:
     """Return at most ``MAX_TEXT`` characters: the beginning, and the end, which has the last of
     several attempts.
     """
-    return text if len(text) <= MAX_TEXT else f"{text[:_HALF]} {BREAK} {text[-_HALF:]}"
+    half = MAX_TEXT // 2
+    return text if len(text) <= MAX_TEXT else f"{text[:half]} {BREAK} {text[-half:]}"
 
 
 def without_accents(text: str) -> str:
