@@ -111,7 +111,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine is no memory in trouble: tests of that say their own ``deadline``, and a pause
     outlasts a test.
     """
-    monkeypatch.setattr("compacter.memory.circuit.PAUSE", 600.0)
+    monkeypatch.setattr("compacter.memory.stored.PAUSE", 600.0)
     for kind in SQLiteMemory, RedisMemory:
         defaults = kind.__init__.__kwdefaults__
         assert defaults is not None
