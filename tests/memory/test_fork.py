@@ -156,7 +156,7 @@ def test_every_use_of_sqlite_by_a_memory_is_one_that_a_fork_waits_for(
     outside: list[str] = []
 
     def note(what: str) -> None:
-        if not any(lock._is_owned() for lock in locks._all(locks._locks)):  # type: ignore[attr-defined]
+        if not any(lock._is_owned() for lock in locks._all_locks()):  # type: ignore[attr-defined]
             outside.append(what)
 
     class Guarded(sqlite3.Connection):

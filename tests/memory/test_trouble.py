@@ -286,7 +286,7 @@ def test_one_line_is_logged_when_a_server_goes_away_and_one_when_it_is_back(
     monkeypatch: pytest.MonkeyPatch,
     asynchronous: bool,
 ) -> None:
-    monkeypatch.setattr("compacter.memory.circuit.PAUSE", 0.0)
+    monkeypatch.setattr("compacter.memory.stored.PAUSE", 0.0)
     caplog.set_level("INFO", logger="compacter")
     client = RedisMemory("redis://user:sesame@127.0.0.1:1/3", namespace=namespace)
     model = ScriptedModel(window=900)

@@ -41,8 +41,8 @@ class OneSummary:
             seconds: Longest wait.
         """
         state = self._state
-        flight = state.flights.join(key)
-        if not flight.leads:
+        flight, leads = state.flights.join(key)
+        if not leads:
             await flight.wait(self._io, min(LONGEST_WAIT, seconds))
             return
         self._hold(flight.release)
