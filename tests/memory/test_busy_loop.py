@@ -65,4 +65,3 @@ async def test_a_blocked_loop_is_no_failure_and_makes_no_summary_twice(
     assert [sum(rounds[:2]), sum(rounds[2:])] == [1, 1]
     circuits = [circuit for memory in memories for circuit in memory.circuits]
     assert [circuit.failures for circuit in circuits] == [0] * len(circuits)
-    assert all(not memory.take_reports() for memory in memories)

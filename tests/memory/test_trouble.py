@@ -24,7 +24,7 @@ from compacter import Compacter, RedisMemory, SQLiteMemory
 from compacter.memory import BaseMemory, Memory, MemoryUnavailable, Record
 from compacter.memory.protocol import HeldClaim
 from compacter.memory.record import prefix_digest
-from compacter.memory.stored import Circuit, StoringMemory
+from compacter.memory.stored import StoringMemory
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -161,6 +161,8 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     memory = Store("", 1.0, None)
+    told: list[str] = []
+    memory.write_log = lambda level, name, *_: told.append(f"{level} {name}")
     (circuit,) = memory.circuits
 
     def work(error: Exception | None = None) -> None:
@@ -190,8 +192,7 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
     now += 31
     work()
     work()
-    reports = [report.name for report in memory.take_reports()]
-    assert reports == ["memory_away", "memory_back"] * 2
+    assert told == ["warning compacter.memory_away", "info compacter.memory_back"] * 2
 
 
 # -- claims of the dead ----------------------------------------------------------------------------

@@ -69,7 +69,6 @@ class OneSummary:
             claimed: Any = True
             with state.safely("memory"):
                 claimed = memory.claim(key, _CLAIM_SECONDS)
-            state.log_reports(memory)
             release = getattr(claimed, "release", None)
             if callable(release):
                 self._hold(partial(self._io.beside, partial(self._give_back, release)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from compacter.memory.record import Record
 from compacter.runtime.single_flight import SingleFlight
@@ -76,17 +75,6 @@ class Memory(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Report:
-    """What happened to a memory, for the log."""
-
-    name: str
-    """Name of the log's event, without the prefix."""
-    sentence: str
-    address: str
-    level: Literal["info", "warning"]
-
-
 class BaseMemory(Memory):
     """Base class of the memories here."""
 
@@ -101,15 +89,13 @@ class BaseMemory(Memory):
         """Compactions in progress in this process, for all calls that share this memory."""
         self.matches: dict[str, int] = {}
         """For the id of a record, Python's hash of the messages that it last matched."""
+        self.write_log: Callable[..., object] = lambda *_: None
+        """Writes to the log of the ``Compacter`` that uses the memory; see ``Log.write``."""
 
     @property
     def is_away(self) -> bool:
         """Whether the memory failed several times in a row, and has not worked since."""
         return False
-
-    def take_reports(self) -> Sequence[Report]:
-        """Return what happened to the memory since the last time, for the log, each once."""
-        return ()
 
     def empty(self) -> bool:
         """Return whether the memory is certainly empty, without waiting. Calls do not look up

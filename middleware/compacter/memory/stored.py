@@ -9,13 +9,12 @@ import contextlib
 import os
 import secrets
 import time
-from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compacter.errors import CompacterError, ConfigurationError, seconds
-from compacter.memory.protocol import BaseMemory, Report
+from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ PAUSE = 30.0
 """Seconds for which it is not used; then one operation tries it."""
 # Beginning of every Fernet token: its version and a time before the year 2106, in base64.
 _BEGINNING = b"gAAAA"
-# Most reports that wait for a call to log them: a program may use a memory without any call.
-_MOST_REPORTS = 16
 
 
 Encryption: TypeAlias = "Fernet | MultiFernet | str | bytes | Sequence[str | bytes] | None"
@@ -142,7 +139,6 @@ class StoringMemory(BaseMemory):
         self._cipher = _cipher(encryption)
         self._address = address
         self._token = secrets.token_hex(16)
-        self._reports: deque[Report] = deque(maxlen=_MOST_REPORTS)
         self._is_unreadable_reported = False
 
     @property
@@ -155,26 +151,10 @@ class StoringMemory(BaseMemory):
         """Whether the memory failed several times in a row, and has not worked since."""
         return any(circuit.is_open for circuit in self.circuits)
 
-    def report(
-        self, name: str, what: str, level: Literal["info", "warning"] = "warning"
-    ) -> None:
-        """Add a report for the log.
-
-        Args:
-            name: Name of the log's event, without the prefix.
-            what: What happened, as the end of a sentence about the memory.
-            level: Level of the log's event.
-        """
+    def report(self, name: str, what: str, level: str = "warning") -> None:
+        """Write to the log what happened, as the end of a sentence about the memory."""
         place = f"{self.kind} at {self._address}".removesuffix(" at ")
-        self._reports.append(Report(name, f"{place} {what}", self._address, level))
-
-    def take_reports(self) -> list[Report]:
-        """Return what happened to the memory since the last time, for the log, each once."""
-        reports: list[Report] = []
-        with suppress(IndexError):  # Another thread may be faster.
-            while self._reports:
-                reports.append(self._reports.popleft())
-        return reports
+        self.write_log(level, f"compacter.{name}", f"{place} {what}", {"address": self._address})
 
     def _encode(self, record: Record) -> str:
         """Return the text to store for a record. Raises ``Unencodable``."""
