@@ -11,7 +11,7 @@ import base64
 import json
 import marshal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
@@ -30,8 +30,6 @@ _STARTS = 4
 # Number of messages in the key, if as many were compacted in a row: many conversations share the
 # first message.
 _RUN = 4
-LONGEST_OPENING = _STARTS + _RUN - 1
-"""Number of messages read to compute the keys of a lookup."""
 # Bytes of a message that count for a key: a lookup must not read a book each time.
 _CLIP = 65_536
 # Messages encoded at a time: few enough to stay in the processor's cache.
@@ -103,7 +101,7 @@ class Record:
             raise Unencodable(
                 f"a record cannot be stored as JSON: {type(error).__name__}"
             ) from error
-        return f"{VERSION} {_seal(body)} {body}"
+        return f"{VERSION} {_checksum(body)} {body}"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record | None:
@@ -111,21 +109,23 @@ class Record:
         record.
         """
         with suppress(Exception):  # Whatever stands there in place of a record.
-            version, seal, body = (text if isinstance(text, str) else text.decode()).split(" ", 2)
-            if version == str(VERSION) and seal == _seal(body):
+            version, checksum, body = (text if isinstance(text, str) else text.decode()).split(
+                " ", 2
+            )
+            if version == str(VERSION) and checksum == _checksum(body):
                 fields = json.loads(body, object_hook=restore_bytes)
                 literals = tuple(StoredMessage(*literal) for literal in fields.pop("literals"))
                 return cls(literals=literals, kept=tuple(fields.pop("kept")), **fields)
         return None
 
 
+def _checksum(body: str) -> str:
+    return blake2b(body.encode("ascii"), digest_size=16).hexdigest()
+
+
 def footprint(record: Record) -> int:
     """Return about as many bytes as a record keeps alive, rather more than less."""
     return _ENTRY * (1 + len(record.literals)) + 2 * sys.getsizeof(repr(record.literals))
-
-
-def _seal(body: str) -> str:
-    return blake2b(body.encode("ascii"), digest_size=16, person=b"compacter record").hexdigest()
 
 
 def _storable(value: Json) -> Json:
@@ -172,19 +172,16 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
     return digest.hexdigest()[:32]
 
 
-def message_digest(form: MessageFormat, message: Message) -> bytes:
+def _message_digest(form: MessageFormat, message: Message) -> bytes:
     """Return the digest of the beginning and the length of one message. Raises as
     ``prefix_digest`` does.
     """
     data = marshal.dumps(form.content(message), PLAIN)
-    more = max(0, len(data) - _CLIP).to_bytes(8, "big")
-    return blake2b(data[:_CLIP], digest_size=16, salt=more).digest()
+    return _digest([data[:_CLIP], len(data)])
 
 
-def chain(parts: Iterable[bytes], scope: str = "") -> str:
-    """Return the digest of message digests, in order, for calls of this scope."""
-    begin = blake2b(scope.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return blake2b(b"".join((begin, *parts)), digest_size=16).hexdigest()
+def _digest(values: Sequence[object]) -> bytes:
+    return blake2b(marshal.dumps(values, PLAIN), digest_size=16).digest()
 
 
 def conversation_digest(form: MessageFormat, messages: Sequence[Message], count: int = 3) -> str:
@@ -194,32 +191,32 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     Many conversations begin with the same greeting, so one message is not enough. Empty if none can
     be encoded.
     """
-    digests = [*filter(None, _digests(form, messages, count))]
-    return chain(digests)[:16] if digests else ""
+    digests = [*filter(None, _openings(form, messages, count))]
+    return _digest(digests).hex()[:16] if digests else ""
 
 
 def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[str]:
     """Return the keys of the records that may match this history; ``record_key`` of each match is
     among them. Keys with a message that cannot be encoded are left out.
     """
-    openings = [*_digests(form, messages, LONGEST_OPENING)]
+    openings = [*_openings(form, messages, _STARTS + _RUN - 1)]
     runs = [
         openings[start : start + run]
         for start in range(_STARTS)
         for run in (1, _RUN)
         if start + run <= len(openings)
     ]
-    return [*dict.fromkeys(chain(parts, scope) for parts in runs if all(parts))]
+    return [*dict.fromkeys(_digest([scope, *parts]).hex() for parts in runs if all(parts))]
 
 
-def _digests(form: MessageFormat, messages: Sequence[Message], count: int) -> Iterator[bytes]:
+def _openings(form: MessageFormat, messages: Sequence[Message], count: int) -> Iterator[bytes]:
     """Yield the digests of the first messages, without system messages; an empty one for a message
     that cannot be encoded.
     """
     spoken = (message for message in messages if form.speaker(message) != "system")
     for message in islice(spoken, count):
         try:
-            yield message_digest(form, message)
+            yield _message_digest(form, message)
         except Unencodable:
             yield b""
 
@@ -232,10 +229,7 @@ def record_key(
     ``body`` is the history without system messages, ``folded`` the positions in it that were
     compacted, ascending. Raises ``Unencodable``.
     """
-    start = folded[0]
-    run = 1
-    if start >= _STARTS:
-        start = 0
-    elif folded[_RUN - 1 : _RUN] == [start + _RUN - 1]:
-        run = _RUN
-    return chain([message_digest(form, message) for message in body[start : start + run]], scope)
+    start = folded[0] if folded[0] < _STARTS else 0
+    run = _RUN if [*folded[:_RUN]] == [*range(start, start + _RUN)] else 1
+    parts = (_message_digest(form, message) for message in body[start : start + run])
+    return _digest([scope, *parts]).hex()
