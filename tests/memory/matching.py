@@ -7,7 +7,7 @@ from typing import Any
 
 from compacter.memory import Memory
 from compacter.memory.match import Matcher, View
-from compacter.memory.record import Record, StoredMessage
+from compacter.memory.record import Record
 from compacter.messages.format import MessageFormat
 from compacter.runtime.io import run
 
@@ -39,5 +39,5 @@ class Matching:
 
 def record(key: str = "k", digest: str = "d") -> Record:
     """A record with one summary."""
-    summary = StoredMessage(0, {"role": "user", "content": "So far."})
-    return Record(key, 3, (), (summary,), digest, "l")
+    summary = {"role": "user", "content": "So far."}
+    return Record(key, 3, (summary,), digest, "l")

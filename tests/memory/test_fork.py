@@ -25,7 +25,7 @@ from compacter.runtime import locks
 from compacter.runtime.locks import Lock, import_before_fork, was_forked_busy
 
 PROGRAM = Path(__file__).with_name("forking.py")
-RECORD = Record("k", 3, (), (), "d", "l")
+RECORD = Record("k", 3, (), "d", "l")
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 

@@ -229,7 +229,7 @@ def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
 
     class Muddled(InProcessMemory):
         def find(self, keys: Sequence[str]) -> Sequence[Any]:
-            return [None, "record", Record("k", 5, (9,), (), "d", "l"), *recall.memory.find(keys)]
+            return [None, "record", Record("k", 5, (9,), "d", "l"), *recall.memory.find(keys)]
 
         def empty(self) -> bool:
             return False

@@ -28,7 +28,7 @@ from compacter.memory.stored import StoringMemory
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
-RECORD = Record("k", 3, (), (), "d", "l")
+RECORD = Record("k", 3, (), "d", "l")
 DEADLINE = 0.2
 FAILURES = 3
 """In a row: then a memory is left alone."""

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -17,7 +18,6 @@ from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (
     PLAIN,
     Record,
-    StoredMessage,
     lookup_keys,
     prefix_digest,
     record_key,
@@ -191,9 +191,10 @@ class _History:
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
         self.messages = messages
-        self.systems = set(form.systems(messages))
+        self.systems = form.systems(messages)
         """Indexes of the system messages."""
-        self.body = [index for index in range(len(messages)) if index not in self.systems]
+        others = set(range(len(messages))).difference(self.systems)
+        self.body = sorted(others)
         """Indexes of all others; positions of a record are positions in it."""
         self.first = self.body[0] if self.body else 0
         """Number of its leading system messages."""
@@ -224,27 +225,28 @@ class _History:
         if not gone:
             return None
         boundary = gone[-1] + 1
-        literals: list[StoredMessage] = []
-        position = 0
-        behind_system = False
+        head: list[int | Message | None] = []
+        needed = 0
         for origin, message in zip(origins, after, strict=True):
             if origin is None:
                 form.content(message)
-                literals.append(StoredMessage(position, copy.deepcopy(message), behind_system))
-                boundary = max(boundary, min(position + behind_system, len(spoken)))
+                head.append(copy.deepcopy(message))
+                boundary = max(boundary, min(needed, len(spoken)))
             elif origin in places:
-                position = places[origin] + 1
-                behind_system = False
+                head.append(places[origin])
+                needed = places[origin] + 1
             elif origin >= self.first:
-                position = max(position, bisect_left(self.body, origin))
-                behind_system = True
+                head.append(None)
+                # The message behind it, so that what is inserted between them has its place.
+                needed = bisect_left(self.body, origin) + 1
+        tail = (at for at, item in enumerate(head) if isinstance(item, int) and item >= boundary)
+        del head[next(tail, len(head)) :]
         folded = [spoken[position] for position in gone]
         users = (place for place in reversed(gone) if form.read(spoken[place])[0] is Kind.USER)
         return Record(
             key=record_key(scope, form, spoken, gone),
             boundary=boundary,
-            kept=tuple(sorted(position for position in kept if position < boundary)),
-            literals=tuple(literals),
+            head=tuple(head),
             digest=prefix_digest(form, folded),
             last=prefix_digest(form, folded[-1:]),
             folded_user=next(users, -1),
@@ -284,22 +286,20 @@ class _History:
         return next((speaker for speaker in speakers if speaker != "system"), "")
 
     def _head(self, record: Record, end: int) -> list[Message]:
-        """Return the view of the messages between the leading system messages and ``end``: those
-        that stay, system messages among them, and the inserted ones.
+        """Return the view of the messages between the leading system messages and ``end``. Their
+        system messages stay in their order, each in the place of one that was there.
         """
-        body = self.body
-        stays = {index for index in self.systems if self.first <= index < end}
-        stays.update(body[at] for at in record.kept)
-        # Each with an index, and its place there: before that message, at it, or after it.
-        placed = [((index, 1), self.messages[index]) for index in stays]
-        for literal in record.literals:
-            at = literal.position
-            if literal.behind_system and at < record.boundary:
-                place = body[at], 0
+        places = (index for index in self.systems if self.first <= index < end)
+        systems = iter([self.messages[index] for index in places])
+        head: list[Message] = []
+        for item in record.head:
+            if item is None:
+                head.extend(islice(systems, 1))
+            elif isinstance(item, int):
+                head.append(self.messages[self.body[item]])
             else:
-                place = body[at - 1] if at else self.first - 1, 2
-            placed.append((place, copy.deepcopy(literal.message)))
-        return [message for _, message in sorted(placed, key=lambda item: item[0])]
+                head.append(copy.deepcopy(item))
+        return [*head, *systems]
 
 
 def _hash(messages: Iterable[Message]) -> int:

@@ -37,18 +37,7 @@ _BLOCK = 64
 # Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
 PLAIN = 2
 # Approximate overhead of an entry in a memory, in bytes.
-_ENTRY = 1_000
-
-
-@dataclass(frozen=True)
-class StoredMessage:
-    """An inserted message: a summary, a filler, or an edited message in place of an original."""
-
-    position: int
-    """Position of the message that follows it."""
-    message: Message
-    behind_system: bool = False
-    """Whether it comes after the system messages that precede that position, or before them."""
+_ENTRY = 2_000
 
 
 @dataclass(frozen=True)
@@ -63,12 +52,12 @@ class Record:
     """Digest of the scope and the first compacted messages, by which a lookup finds the record."""
     boundary: int
     """Position from which on all messages stay verbatim."""
-    kept: tuple[int, ...]
-    """Positions before the boundary that stay verbatim too, ascending."""
-    literals: tuple[StoredMessage, ...]
-    """Inserted messages, in order."""
+    head: tuple[int | Message | None, ...]
+    """What precedes them in the view, behind the leading system messages, in order: the position of
+    a message that stays verbatim; ``None`` for a system message; or an inserted message: a summary,
+    a filler, or an edited message in place of an original."""
     digest: str
-    """Digest of the compacted messages: all before the boundary that are not kept."""
+    """Digest of the compacted messages: all before the boundary that are not in ``head``."""
     last: str
     """Digest of the last compacted message, which distinguishes most histories without reading them
     whole."""
@@ -85,6 +74,11 @@ class Record:
         """
         return f"{self.key}:{self.boundary}:{self.digest}"
 
+    @property
+    def kept(self) -> list[int]:
+        """Positions before the boundary whose messages stay verbatim too."""
+        return [item for item in self.head if isinstance(item, int)]
+
     def to_json(self) -> str:
         """Return the record as ASCII text with a checksum; messages of an SDK's own class become
         dicts.
@@ -92,11 +86,7 @@ class Record:
         Raises ``Unencodable`` for data that could not be read back unchanged.
         """
         try:
-            literals = [
-                [literal.position, _storable(literal.message), literal.behind_system]
-                for literal in self.literals
-            ]
-            body = json.dumps({**vars(self), "literals": literals})
+            body = json.dumps({**vars(self), "head": _storable(self.head)})
         except (TypeError, ValueError, RecursionError) as error:
             raise Unencodable(
                 f"a record cannot be stored as JSON: {type(error).__name__}"
@@ -114,8 +104,7 @@ class Record:
             )
             if version == str(VERSION) and checksum == _checksum(body):
                 fields = json.loads(body, object_hook=restore_bytes)
-                literals = tuple(StoredMessage(*literal) for literal in fields.pop("literals"))
-                return cls(literals=literals, kept=tuple(fields.pop("kept")), **fields)
+                return cls(**{**fields, "head": tuple(fields["head"])})
         return None
 
 
@@ -125,7 +114,7 @@ def _checksum(body: str) -> str:
 
 def footprint(record: Record) -> int:
     """Return about as many bytes as a record keeps alive, rather more than less."""
-    return _ENTRY * (1 + len(record.literals)) + 2 * sys.getsizeof(repr(record.literals))
+    return _ENTRY + 2 * sys.getsizeof(repr(record.head))
 
 
 def _storable(value: Json) -> Json:
