@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import marshal
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -105,12 +106,15 @@ class Matcher:
         """
 
         def save() -> Record | None:
-            record = self._read(lambda: self._record(_History(form, before), scope, after, window))
+            record = None
+            with self._reading():
+                history = _History(form, before)
+                record = history.record(scope, after, window)
+                if record is not None:
+                    self._note_match(record, history.folded(record))
             if record is not None:
-                try:
+                with self._reading(Unencodable):
                     self.memory.save(record)
-                except Unencodable as error:
-                    self._report(error)
             return record
 
         return await self._use(save, io, large=large)
@@ -123,28 +127,23 @@ class Matcher:
     async def _use(self, action: Callable[[], T], io: IO, *, large: bool = False) -> T:
         return await io.thread(action) if large or self.memory.blocking else action()
 
-    def _record(
-        self, history: _History, scope: str, after: Sequence[Message], window: int | None
-    ) -> Record | None:
-        record = history.record(scope, after, window or 0)
-        if record is not None:
-            self._note_match(record, history.folded(record))
-        return record
-
     def _find(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
         """Return the view of the record that covers most messages, of those that match."""
-        keys = lookup_keys(scope, form, messages)
+        keys: Sequence[str] = ()
+        with self._reading():
+            keys = lookup_keys(scope, form, messages)
         # What a memory of the user's own returns may be anything.
         answer: Sequence[Any] = self.memory.find(keys)
         records = [each for each in answer if isinstance(each, Record) and each.key in keys]
-        history = self._read(partial(_History, form, messages)) if records else None
-        if history is None:
-            return None
         # Of two records with the same boundary, the one that compacted more was made when the
         # other's view overflowed.
         records.sort(key=lambda record: (record.boundary, -len(record.kept)), reverse=True)
-        views = (self._read(partial(self._view, record, history)) for record in records)
-        return next((view for view in views if view is not None), None)
+        for record in records:
+            with self._reading():
+                view = self._view(record, _History(form, messages))
+                if view is not None:
+                    return view
+        return None
 
     def _view(self, record: Record, history: _History) -> View | None:
         """Return the view of a history if the record compacts what it begins with.
@@ -170,19 +169,18 @@ class Matcher:
             matches.clear()
         matches[record.id] = _hash(folded)
 
-    def _read(self, action: Callable[[], T]) -> T | None:
-        """Return the result of reading messages; ``None`` if one cannot be encoded."""
+    @contextmanager
+    def _reading(self, kind: type[Exception] = Exception) -> Generator[None]:
+        """Report an exception of the block, which reads messages, and go on behind it. A foreign
+        class may raise anything, and nesting deeper than Python's stack a ``RecursionError``.
+        """
         try:
-            return action()
-        except Exception as error:  # noqa: BLE001 - a foreign class, or nesting deeper than Python's stack
-            self._report(error)
-            return None
-
-    def _report(self, error: Exception) -> None:
-        report = self._on_unencodable
-        self._on_unencodable = None
-        if report is not None:
-            report(str(error) if isinstance(error, Unencodable) else type(error).__name__)
+            yield
+        except kind as error:
+            report = self._on_unencodable
+            self._on_unencodable = None
+            if report is not None:
+                report(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
 
 class _History:
@@ -193,8 +191,7 @@ class _History:
         self.messages = messages
         self.systems = form.systems(messages)
         """Indexes of the system messages."""
-        others = set(range(len(messages))).difference(self.systems)
-        self.body = sorted(others)
+        self.body = sorted(set(range(len(messages))).difference(self.systems))
         """Indexes of all others; positions of a record are positions in it."""
         self.first = self.body[0] if self.body else 0
         """Number of its leading system messages."""
@@ -209,7 +206,7 @@ class _History:
         head = enumerate(self.body[: record.boundary])
         return [self.messages[index] for position, index in head if position not in kept]
 
-    def record(self, scope: str, after: Sequence[Message], window: int) -> Record | None:
+    def record(self, scope: str, after: Sequence[Message], window: int | None) -> Record | None:
         """Return the record that turns this history into ``after``; ``None`` if that compacts
         nothing.
 
@@ -217,30 +214,23 @@ class _History:
         ``Unencodable`` if a compacted or inserted message cannot be encoded.
         """
         form = self.form
-        spoken = [self.messages[index] for index in self.body]
-        origins = origins_of(self.messages, after)
+        pairs = zip(reversed(self.messages), reversed(after), strict=False)
+        unchanged = len([*takewhile(lambda pair: pair[0] is pair[1], pairs)])
+        boundary = bisect_left(self.body, len(self.messages) - unchanged)
         places = {index: position for position, index in enumerate(self.body)}
-        kept = {places[origin] for origin in origins if origin in places}
-        gone = [position for position in range(len(spoken)) if position not in kept]
-        if not gone:
-            return None
-        boundary = gone[-1] + 1
         head: list[int | Message | None] = []
-        needed = 0
-        for origin, message in zip(origins, after, strict=True):
+        origins = origins_of(self.messages, after)
+        for origin, message in zip(origins[: len(after) - unchanged], after, strict=False):
             if origin is None:
                 form.content(message)
                 head.append(copy.deepcopy(message))
-                boundary = max(boundary, min(needed, len(spoken)))
-            elif origin in places:
-                head.append(places[origin])
-                needed = places[origin] + 1
             elif origin >= self.first:
-                head.append(None)
-                # The message behind it, so that what is inserted between them has its place.
-                needed = bisect_left(self.body, origin) + 1
-        tail = (at for at, item in enumerate(head) if isinstance(item, int) and item >= boundary)
-        del head[next(tail, len(head)) :]
+                head.append(places.get(origin))
+        kept = {item for item in head if isinstance(item, int)}
+        gone = [position for position in range(boundary) if position not in kept]
+        if not gone:
+            return None
+        spoken = [self.messages[index] for index in self.body[:boundary]]
         folded = [spoken[position] for position in gone]
         users = (place for place in reversed(gone) if form.read(spoken[place])[0] is Kind.USER)
         return Record(
@@ -261,15 +251,16 @@ class _History:
         there.
         """
         form = self.form
-        end = self.body[record.boundary - 1] + 1
+        body = self.body
+        end = body[record.boundary] if record.boundary < len(body) else len(self.messages)
         rest = self.messages[end:]
-        later = (self.messages[self.body[at]] for at in record.kept if at > record.folded_user)
+        later = (self.messages[body[at]] for at in record.kept if at > record.folded_user)
         kinds = (form.read(message)[0] for message in (*reversed(rest), *later))
         if record.folded_user >= 0 and Kind.USER not in kinds:
             return None
         head = self._head(record, end)
         ends_with = self._speaker(reversed(head))
-        if ends_with != form.speaker(self.messages[end - 1]):
+        if ends_with != form.speaker(self.messages[body[record.boundary - 1]]):
             following = self._speaker(rest)
             if alternate and following == ends_with:
                 return None
@@ -277,7 +268,7 @@ class _History:
                 return None
         view = View([*self.messages[: self.first], *head, *rest])
         view.record = record.id
-        view.window = record.window or None
+        view.window = record.window
         return view
 
     def _speaker(self, messages: Iterable[Message]) -> str:

@@ -32,8 +32,6 @@ _STARTS = 4
 _RUN = 4
 # Bytes of a message that count for a key: a lookup must not read a book each time.
 _CLIP = 65_536
-# Messages encoded at a time: few enough to stay in the processor's cache.
-_BLOCK = 64
 # Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
 PLAIN = 2
 # Approximate overhead of an entry in a memory, in bytes.
@@ -63,9 +61,9 @@ class Record:
     whole."""
     folded_user: int = -1
     """Position of the last genuine user message that was compacted; -1 if there is none."""
-    window: int = 0
-    """Context window of the model in tokens, as known then, so that a restarted program need not
-    learn it from another refusal; 0: unknown."""
+    window: int | None = None
+    """Context window of the model in tokens, if it was known then, so that a restarted program need
+    not learn it from another refusal."""
 
     @property
     def id(self) -> str:
@@ -144,20 +142,15 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
     Raises only ``Unencodable``, for a message that cannot be distinguished from all others.
     """
     digest = sha256(marshal.dumps(scope, PLAIN))  # Most processors have instructions for it.
-    for start in range(0, len(messages), _BLOCK):
-        contents: list[Json] = []
-        for message in messages[start : start + _BLOCK]:
-            if type(message) is dict and len(message) == 2:
-                # The most common form needs no conversion.
-                role = message.get("role")
-                text = message.get("content")
-                if type(role) is str and type(text) is str and text[:1] != "\0":
-                    contents.append((text, role))
-                    continue
-            content = form.content(message)
-            plain_text = isinstance(content, dict) and list(content) == ["content", "role"]
-            contents.append(tuple(content.values()) if plain_text else content)
-        digest.update(marshal.dumps(contents, PLAIN))
+    for message in messages:
+        content = None
+        if type(message) is dict and len(message) == 2:
+            # The most common form needs no conversion.
+            role = message.get("role")
+            text = message.get("content")
+            if type(role) is str and type(text) is str and text[:1] != "\0":
+                content = {"content": text, "role": role}
+        digest.update(marshal.dumps(content or form.content(message), PLAIN))
     return digest.hexdigest()[:32]
 
 
