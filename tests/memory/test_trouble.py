@@ -267,15 +267,6 @@ def test_claims_of_two_heads_that_begin_alike_do_not_wait_for_each_other(
     assert reopen().claim(keys[0], 60) is None
 
 
-def test_a_claim_of_before_the_clock_was_set_back_does_not_last(tmp_path: Path) -> None:
-    memory = SQLiteMemory(tmp_path / "memory.db")
-    assert memory.claim("k", 60) is not None
-    with contextlib.closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
-        connection.execute("UPDATE claims SET expires = expires + 86400")
-        connection.commit()
-    assert SQLiteMemory(tmp_path / "memory.db").claim("k", 60) is not None
-
-
 # -- what the operator reads -----------------------------------------------------------------------
 
 

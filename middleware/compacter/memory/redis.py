@@ -121,9 +121,8 @@ class RedisMemory(StoringMemory):
             pipeline.hkeys(name)
             others = set(map(_text, pipeline.execute()[-1])) - {record.id}
             if len(others) >= PER_KEY:
-                # Those with the smallest boundaries go first; never the one just saved.
-                ranked = sorted(others, key=lambda other: (len(other), other))
-                self._client.hdel(name, *ranked[: len(others) + 1 - PER_KEY])
+                # The one with the smallest boundary goes; never the one just saved.
+                self._client.hdel(name, min(others, key=lambda other: (len(other), other)))
 
         self._use(work)
 
@@ -157,7 +156,7 @@ class RedisMemory(StoringMemory):
         """Close the connections, unless the client is your own; the next use opens them again."""
         if self._url is not None:
             self._client.close()
-        self.circuits[0].reset()
+        self.circuits[0].failures = 0
 
     def _use(self, work: Callable[[], T]) -> T:
         """Return the result of commands. Raises ``MemoryUnavailable`` after the deadline, or during

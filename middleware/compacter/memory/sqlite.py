@@ -38,9 +38,6 @@ Work = Callable[[sqlite3.Connection], T]
 # Smallest time in seconds between two updates of a record's last use, so that reading seldom
 # writes.
 _TOUCH = 60.0
-# Seconds for which a claim is granted at most. One that would end later was made before the clock
-# was set back, and counts as expired.
-_LONGEST_CLAIM = 600.0
 # Seconds between two attempts while another process writes, which takes milliseconds.
 _AGAIN = 0.01
 # `PRAGMA user_version` of the file. A file with an older schema is emptied: its records can be made
@@ -193,13 +190,11 @@ class SQLiteMemory(StoringMemory):
         now = time.time()
 
         def take(database: sqlite3.Connection) -> object:
-            database.execute(
-                "DELETE FROM claims WHERE expires <= ? OR expires > ?", (now, now + _LONGEST_CLAIM)
-            )
+            database.execute("DELETE FROM claims WHERE expires <= ?", (now,))
             granted = database.execute(
                 "INSERT INTO claims (key, owner, expires) VALUES (?, ?, ?) ON CONFLICT (key) "
                 "DO UPDATE SET expires = excluded.expires WHERE owner = excluded.owner RETURNING 1",
-                (key, owner, now + min(seconds, _LONGEST_CLAIM)),
+                (key, owner, now + seconds),
             )
             return granted.fetchone()
 
@@ -223,7 +218,7 @@ class SQLiteMemory(StoringMemory):
                 self._in_memory.close()
                 self._in_memory = None
         for circuit in self.circuits:
-            circuit.reset()
+            circuit.failures = 0
 
     def _use(self, work: Work[T], *, writes: bool = False) -> T:
         """Return the result of ``work``, which gets the open database.

@@ -54,10 +54,6 @@ class Circuit:
     """
 
     def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all failures."""
         self.failures = 0
         """Failures in a row."""
         self._until = 0.0
@@ -72,19 +68,17 @@ class Circuit:
         """Count whether the block succeeds, and report to the memory when a pause begins, and when
         it works again. Raises ``MemoryUnavailable`` during a pause.
         """
-        if time.monotonic() < self._until:
+        if self.is_open and time.monotonic() < self._until:
             raise MemoryUnavailable(
                 f"{memory.kind} failed a moment ago and is not used for some seconds"
             )
-        if self.is_open:
-            # This operation tries; the others follow if it succeeds.
-            self._until = time.monotonic() + PAUSE
+        # After a pause this operation tries; the others follow if it succeeds.
+        self._until = time.monotonic() + PAUSE
         try:
             yield
         except memory.failures as error:
             self.failures += 1
-            if self.is_open:
-                self._until = time.monotonic() + PAUSE
+            self._until = time.monotonic() + PAUSE
             if self.failures == FAILURES:
                 # The first line of such a text names an address or a state, and never a record.
                 cause = f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -96,7 +90,7 @@ class Circuit:
             raise
         if self.is_open:
             memory.report("memory_back", "answers again", "info")
-        self.reset()
+        self.failures = 0
 
 
 def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
