@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import UserList
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Self, SupportsIndex
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
@@ -19,8 +20,7 @@ from compacter.errors import (
     check_text,
     whole_number,
 )
-from compacter.memory.record import BYTES, conversation_digest, restore_bytes
-from compacter.messages.fields import members
+from compacter.memory.record import conversation_digest, restore_bytes, storable
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
 from compacter.recall.archive import Archive
@@ -50,11 +50,6 @@ class Snapshot(BaseModel):
     wire_format: str | None = None
     conversation: str | None = None
     archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
-
-
-def _json(value: object) -> object:
-    """Return a value that JSON does not have: some SDKs put bytes into messages."""
-    return {BYTES: members(value)} if isinstance(value, bytes) else members(value)
 
 
 class History(UserList[Message]):
@@ -107,10 +102,11 @@ class History(UserList[Message]):
         super().__init__(check_messages(messages, Iterable))
         # As objects, which a deep copy and a pickle keep the same as those of the list.
         self._pinned: list[Message] = list(getattr(messages, "_pinned", ()))
-        self._rules: tuple[str, ...] = getattr(messages, "rules", ())
-        given = getattr(messages, "archive", None) if archive else None
-        self._archive: Archive = (given or Archive()).copy()
-        self._keeps = archive
+        self.rules: tuple[str, ...] = getattr(messages, "rules", ())
+        """Texts of the messages that were appended as rules, oldest first."""
+        kept = getattr(messages, "archive", None) or Archive()
+        self.archive: Archive | None = kept.copy() if archive else None
+        """Archive of the compacted messages; ``None`` with ``archive=False``."""
         self._conversation: str = conversation or getattr(messages, "conversation", "")
         # Size, in characters, at which a compaction did not come below the threshold.
         self._size_above = 0
@@ -119,8 +115,6 @@ class History(UserList[Message]):
         self._wire_format = wire_format
         self._max_tokens = max_tokens
         self._reserve_tokens = reserve_tokens
-
-    # -- the list ----------------------------------------------------------------------------------
 
     @property
     def messages(self) -> list[Message]:
@@ -162,11 +156,7 @@ class History(UserList[Message]):
         self.data.insert(i, item)
 
     def extend(self, other: Iterable[Message]) -> None:
-        """Append messages; those of another ``History`` keep their pins.
-
-        Args:
-            other: The messages.
-        """
+        """Append messages; those of another ``History`` keep their pins."""
         self[len(self) :] = other
         self._pinned += getattr(other, "_pinned", ())
 
@@ -221,15 +211,10 @@ class History(UserList[Message]):
     def conversation(self) -> str:
         """Name in events; empty while there are too few messages for a digest."""
         if not self._conversation and len(self) > 3:  # One may be a system message.
-            self._conversation = self._digest()
+            with suppress(UnknownFormatError):
+                form = format_of(self.messages, self._wire_format)
+                self._conversation = conversation_digest(form, self.messages)
         return self._conversation
-
-    def _digest(self) -> str:
-        try:
-            form = format_of(self.messages, self._wire_format)
-        except UnknownFormatError:
-            return ""
-        return conversation_digest(form, self.messages)
 
     def __repr__(self) -> str:
         return f"History({len(self)} messages, {sum(self.pins)} pinned)"
@@ -239,7 +224,8 @@ class History(UserList[Message]):
         clone.__dict__.update(self.__dict__)
         clone.data = list(self.data)
         clone._pinned = list(self._pinned)
-        clone._archive = self._archive.copy()
+        if self.archive is not None:
+            clone.archive = self.archive.copy()
         return clone
 
     copy = __copy__
@@ -248,10 +234,13 @@ class History(UserList[Message]):
         """Return the state to pickle, or to copy deeply: of the Compacter its options, of the
         archive its contents.
         """
-        return {**self.__dict__, "_archive": self._archive.snapshot()}
+        archive = self.archive
+        return {**vars(self), "archive": None if archive is None else archive.snapshot()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _archive=Archive.restored(state["_archive"]))
+        vars(self).update(state)
+        if self.archive is not None:
+            self.archive = Archive.restored(self.archive)
 
     def append(self, item: Message, *, pinned: bool = False, rule: bool = False) -> None:
         """Append a message.
@@ -264,26 +253,18 @@ class History(UserList[Message]):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
-        # Items of the Responses API have a type, and Gemini's messages parts.
-        is_message = not isinstance(item, dict) or item.keys() & {"role", "type", "parts"}
-        if not is_message or (isinstance(item, str) and self._wire_format != "gemini"):
+        # Items of the Responses API have a type, and Gemini's messages parts, or are texts.
+        is_text = isinstance(item, str) and self._wire_format != "gemini"
+        if is_text or (isinstance(item, dict) and not item.keys() & {"role", "type", "parts"}):
             raise ConfigurationError(
-                'append takes a message such as {"role": "user", "content": "..."}, not '
-                f"{'one without a role' if isinstance(item, dict) else 'a text'}"
+                'append takes a message such as {"role": "user", "content": "..."}'
             )
         if rule:
             text = format_of([item], self._wire_format).plain_text(item)
             if not (text and text.strip()):
                 raise ConfigurationError("rule=True takes a message with text")
-            self._rules = (*self._rules, text)
+            self.rules = (*self.rules, text)
         self.insert(len(self), item, pinned=pinned)
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """Texts of the messages that were appended as rules, oldest first."""
-        return self._rules
-
-    # -- compaction --------------------------------------------------------------------------------
 
     def tokens(self) -> int:
         """Return the size in tokens: by ``token_counter``, else estimated by earlier replies."""
@@ -334,11 +315,6 @@ class History(UserList[Message]):
         """As ``compact``, with the same arguments, without blocking the event loop."""
         return await self._compact(ASYNC, budget, summary, forced=True)
 
-    @property
-    def archive(self) -> Archive | None:
-        """Archive of the compacted messages; ``None`` with ``archive=False``."""
-        return self._archive if self._keeps else None
-
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """Return the passages most relevant to a query, also of compacted messages, best first.
 
@@ -362,11 +338,11 @@ class History(UserList[Message]):
         if version != self.version:
             return False
         before = self.messages
-        if self._keeps:
+        if self.archive is not None:
             form = format_of(before, self._wire_format)
             removed = len(before) - len(messages)
-            self._archive.add(folded(before, messages, form), removed, redact)
-        self._conversation = self._conversation or self._digest()
+            self.archive.add(folded(before, messages, form), removed, redact)
+        self._conversation = self.conversation
         # In place, so that a message which another thread appends now is not lost.
         self.data[: len(before)] = messages
         return True
@@ -413,9 +389,7 @@ class History(UserList[Message]):
         return sum(map(form.size, self.messages))
 
     def _budget(self) -> int | None:
-        """Return the size to compact to, in characters; ``None`` if that is not needed, or did not
-        help before.
-        """
+        """Return the size to compact to, in characters; ``None`` if no compaction is due."""
         limit = self._threshold()
         size = self._size()
         if limit is None or not size:
@@ -434,8 +408,6 @@ class History(UserList[Message]):
         limit = self._sizes.threshold(trigger)
         return limit and max(1, limit - self._reserve_tokens)
 
-    # -- persistence -------------------------------------------------------------------------------
-
     def snapshot(self) -> str:
         """Return messages, pins, rules and archive as versioned JSON; SDK objects become dicts."""
         frozen = self.copy()
@@ -444,11 +416,11 @@ class History(UserList[Message]):
             "wire_format": self._wire_format,
             "messages": frozen.data,
             "pins": frozen.pins,
-            "rules": self._rules,
+            "rules": self.rules,
             "conversation": self.conversation,
-            "archive": self._archive.snapshot() if self._archive else None,
+            "archive": self.archive.snapshot() if self.archive else None,
         }
-        return json.dumps(content, default=_json)
+        return json.dumps(storable(content))
 
     def restore(self, snapshot: str | bytes) -> None:
         """Replace messages, pins, rules and archive by those of a snapshot.
@@ -468,10 +440,10 @@ class History(UserList[Message]):
             raise InvalidHistoryError(
                 f"not a History snapshot of version {VERSION}, or damaged: {error}"
             ) from None
-        if self._keeps:
-            self._archive = read.archive
+        if self.archive is not None:
+            self.archive = read.archive
         self._wire_format = read.wire_format or self._wire_format
-        self._rules = tuple(read.rules)
+        self.rules = tuple(read.rules)
         self._conversation = read.conversation or self._conversation
         self._pinned = pinned
         self.data = read.messages

@@ -84,7 +84,7 @@ class Record:
         Raises ``Unencodable`` for data that could not be read back unchanged.
         """
         try:
-            body = json.dumps({**vars(self), "head": _storable(self.head)})
+            body = json.dumps({**vars(self), "head": storable(self.head)})
         except (TypeError, ValueError, RecursionError) as error:
             raise Unencodable(
                 f"a record cannot be stored as JSON: {type(error).__name__}"
@@ -115,18 +115,18 @@ def footprint(record: Record) -> int:
     return _ENTRY + 2 * sys.getsizeof(repr(record.head))
 
 
-def _storable(value: Json) -> Json:
-    """Return ``value`` in a form that JSON returns unchanged."""
+def storable(value: Json) -> Json:
+    """Return ``value`` in a form that JSON returns unchanged. Raises ``Unencodable``."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (bytes, bytearray)):
         return {BYTES: base64.b64encode(value).decode()}
     if isinstance(value, (list, tuple)):
-        return [*map(_storable, value)]
+        return [*map(storable, value)]
     held = members(value)
     if not isinstance(held, Mapping) or BYTES in held or set(map(type, held)) - {str}:
         raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
-    return {key: _storable(inner) for key, inner in held.items()}
+    return {key: storable(inner) for key, inner in held.items()}
 
 
 def restore_bytes(value: dict[str, Json]) -> Json:
