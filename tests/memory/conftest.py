@@ -163,6 +163,14 @@ def reopen(stored: BaseMemory) -> Iterator[Callable[[], BaseMemory]]:
         memory.close()
 
 
+@pytest.fixture(params=["sqlite", "redis"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> tuple[str, str, str]:
+    """Kind, address and namespace of a memory that several processes share."""
+    if request.param == "redis":
+        return "redis", request.getfixturevalue("redis_url"), namespace
+    return "sqlite", str(tmp_path / "memory.db"), namespace
+
+
 @pytest.fixture(scope="session")
 def environment(root: Path) -> dict[str, str]:
     """What a program that a test starts needs to import compacter."""

@@ -142,20 +142,3 @@ def test_the_view_is_what_comparing_contents_says(
         assert recall.view("scope", OPENAI, later) == wanted
         assert Matching(memory).view("scope", OPENAI, later) == wanted
         assert later == untouched
-
-
-@given(st.data(), compactions())
-def test_an_edit_in_place_is_noticed_and_its_undoing_too(
-    data: st.DataObject, compaction: tuple[Messages, set[int], int]
-) -> None:
-    history, folded, boundary = compaction
-    history = [dict(message) for message in history]
-    recall = Matching(InProcessMemory())
-    recall.remember("scope", OPENAI, history, compacted(history, folded, boundary))
-    before = copy.deepcopy(history)
-    message = data.draw(st.sampled_from(history))
-    message["content"] += data.draw(st.sampled_from(["!", ""]))
-    assert recall.view("scope", OPENAI, history) == expected(before, history, folded, boundary)
-    for changed, old in zip(history, before, strict=True):
-        changed.update(old)
-    assert recall.view("scope", OPENAI, history) == expected(before, history, folded, boundary)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.memory.matching import record
 
-from compacter import SQLiteMemory
+from compacter import Compacter, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.memory import MemoryUnavailable
 
@@ -38,15 +38,33 @@ def test_the_file_is_its_owners_alone(path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-@pytest.mark.parametrize(
-    "content", [b"this is a diary, and no database at all\n" * 40, b"\x00" * 4096]
-)
-def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=r"memory\.db") as refused:
-        SQLiteMemory(path)
-    assert str(refused.value).count("SQLiteMemory cannot use") == 1
-    assert path.read_bytes() == content
+REFUSED: dict[str, tuple[Any, str]] = {
+    "a text": (b"this is a diary, and no database at all\n" * 40, "name another file"),
+    "zeros": (b"\x00" * 4096, "name another file"),
+    "another program's": (("CREATE TABLE notes (text)",), "name a file of its own"),
+    "a newer version's": (
+        ("PRAGMA application_id = 0x636d7074", "PRAGMA user_version = 99"),
+        "upgrade llm-compacter, or name another file",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_file_that_is_not_its_own_is_named_once_with_the_remedy_and_left_alone(
+    path: Path, kind: str
+) -> None:
+    content, remedy = REFUSED[kind]
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        sql(path, *content)
+    before = path.read_bytes()
+    for use in SQLiteMemory, lambda path: Compacter(memory=f"sqlite:{path}"):
+        with pytest.raises(ConfigurationError) as refused:
+            use(path)
+        assert str(refused.value).count("SQLiteMemory cannot use") == 1
+        assert remedy in str(refused.value)
+    assert path.read_bytes() == before
 
 
 def test_an_older_versions_file_is_emptied(path: Path) -> None:

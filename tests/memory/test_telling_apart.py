@@ -17,7 +17,6 @@ from tests.memory.matching import Matching
 from compacter import SQLiteMemory
 from compacter.memory import InProcessMemory
 from compacter.memory.record import prefix_digest
-from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
 
 OPENAI = get_format("openai")
@@ -191,24 +190,6 @@ def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(
         assert matcher.view("scope", OPENAI, other) is None
         assert len(told) <= 1
     assert matcher.view("scope", OPENAI, plain) == [SUMMARY, *plain[6:]]
-
-
-@pytest.mark.parametrize("kind", [Hidden, Slotted])
-def test_two_messages_with_hidden_data_are_never_taken_for_one(
-    kind: Callable[[str, str], Any],
-) -> None:
-    memory = InProcessMemory()
-    matcher = Matching(memory, alternate=False)
-
-    def talk(text: str) -> list[Any]:
-        return [kind(("user", "assistant")[number % 2], f"{text} {number}") for number in range(9)]
-
-    one = talk("My salary is")
-    other = talk("The weather is")
-    matcher.remember("scope", OPENAI, one, [SUMMARY, *one[6:]])
-    assert matcher.view("scope", OPENAI, other) is None
-    with pytest.raises(Unencodable):
-        prefix_digest(OPENAI, one[:6], "scope")
 
 
 def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:

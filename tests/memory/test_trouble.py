@@ -19,9 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.memory import program
 
 from compacter import Compacter, RedisMemory, SQLiteMemory
-from compacter.memory import BaseMemory, Memory, MemoryUnavailable, Record
+from compacter.memory import BaseMemory, MemoryUnavailable, Record
 from compacter.memory.protocol import HeldClaim
 from compacter.memory.record import prefix_digest
 from compacter.memory.stored import StoringMemory
@@ -198,32 +199,12 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
 # -- claims of the dead ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_the_claim_of_a_process_that_was_killed_runs_out(
-    request: pytest.FixtureRequest,
-    kind: str,
-    tmp_path: Path,
-    namespace: str,
-    environment: dict[str, str],
+    shared: tuple[str, str, str], environment: dict[str, str]
 ) -> None:
-    place = (
-        str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
-    )
-    more = "" if kind == "sqlite" else f"namespace={namespace!r}, "
-    make = f"{'SQLiteMemory' if kind == 'sqlite' else 'RedisMemory'}({place!r}, {more}deadline=60)"
-    program = f"""
-import sys
-from compacter import SQLiteMemory, RedisMemory
-memory = {make}
-held = memory.claim("k", 3)
-print("held", held is not None, flush=True)
-sys.stdin.read()
-"""
-    memory: Memory = (
-        SQLiteMemory(place) if kind == "sqlite" else RedisMemory(place, namespace=namespace)
-    )
+    memory = program.memory_of(*shared)
     with subprocess.Popen(
-        [sys.executable, "-c", program],
+        [sys.executable, program.__file__, "claim", *shared],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
