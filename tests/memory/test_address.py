@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from compacter import (
-    Compacter,
-    RedisMemory,
-    SQLiteMemory,
-)
+from compacter import Compacter, RedisMemory, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.memory.address import memory_of
 from compacter.testing import ScriptedModel

@@ -32,11 +32,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 
 @pytest.mark.parametrize(
     ("kind", "children"),
-    [
-        ("in process", times(4, long=12)),
-        ("sqlite", times(3, long=8)),
-        ("redis", times(3, long=8)),
-    ],
+    [("in process", times(4, long=12)), ("sqlite", times(3, long=8)), ("redis", times(3, long=8))],
 )
 def test_every_child_of_a_busy_parent_comes_through(
     request: pytest.FixtureRequest,

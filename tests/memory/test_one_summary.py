@@ -126,10 +126,7 @@ def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(
 
 @pytest.mark.parametrize("shared", ["one process", "two processes"])
 def test_who_waits_for_a_summary_has_it_when_it_is_stored_and_not_when_the_model_has_answered(
-    shared: str,
-    stored: BaseMemory,
-    reopen: Callable[[], BaseMemory],
-    history: list[Any],
+    shared: str, stored: BaseMemory, reopen: Callable[[], BaseMemory], history: list[Any]
 ) -> None:
     scripted = ScriptedModel(window=2_000)
     asked = threading.Event()

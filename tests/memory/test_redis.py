@@ -34,9 +34,7 @@ def test_every_key_begins_with_the_namespace(
     assert all(name.decode().startswith(f"{namespace}:") for name in new)
 
 
-def test_of_many_records_of_a_conversation_the_shortest_go_first(
-    redis_memory: RedisMemory,
-) -> None:
+def test_of_many_records_of_a_conversation_the_shortest_go_first(redis_memory: RedisMemory) -> None:
     boundaries = [*range(2 * PER_KEY, 0, -1)]
     for boundary in boundaries:
         redis_memory.save(replace(record(), boundary=boundary))

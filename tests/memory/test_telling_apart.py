@@ -319,7 +319,7 @@ SAME: dict[str, list[list[Any]]] = {
         [
             {"role": "user", "content": [{"text": "a"}]},
             {"role": "user", "content": [{"text": "a"}, MARK]},
-        ],
+        ]
     ],
 }
 """Spellings of one message in a row; each row another message."""
