@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from compacter.memory import Memory
@@ -18,9 +18,8 @@ class Matching:
         memory: Memory,
         *,
         alternate: bool | None = None,
-        on_unencodable: Callable[[str], object] | None = None,
     ) -> None:
-        self.matcher = Matcher(memory, alternate=alternate, on_unencodable=on_unencodable)
+        self.matcher = Matcher(memory, alternate=alternate)
         self.memory = self.matcher.memory
 
     def view(self, scope: str, form: MessageFormat, messages: Sequence[Any]) -> View | None:

@@ -161,7 +161,7 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
     monkeypatch.undo()  # The pause is as long as it is.
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    memory = Store("", 1.0, None)
+    memory = Store("", 1.0, None)  # type: ignore[abstract]
     told: list[str] = []
     memory.write_log = lambda level, name, *_: told.append(f"{level} {name}")
     (circuit,) = memory.circuits

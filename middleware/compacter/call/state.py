@@ -125,9 +125,7 @@ class State:
             # Compacters with the same memory also share the compactions in progress.
             self.flights = self.memory.flights if self.memory is not None else SingleFlight()
             self._aside = InProcessMemory(_MOST_PREPARED)
-        match = partial(
-            Matcher, alternate=options.alternate_roles, on_unencodable=self._report_unencodable
-        )
+        match = partial(Matcher, alternate=options.alternate_roles)
         self.matcher = None if self.memory is None else match(self.memory)
         self.prepared = self.matcher or match(self._aside)
         """Where compactions made ahead are kept: without a memory, in one for them alone."""
@@ -245,10 +243,6 @@ class State:
             yield
         except Exception as error:  # noqa: BLE001 - a hook's or a memory's
             self.log.failed(what, error)
-
-    def _report_unencodable(self, reason: str) -> None:
-        said = f"not remembered: {reason}"
-        self.log.write("debug", "compacter.not_remembered", said, {"reason": reason})
 
 
 def _recall_of(options: Options, log: Log) -> Recall:

@@ -107,7 +107,8 @@ class History(UserList[Message]):
         kept = getattr(messages, "archive", None) or Archive()
         self.archive: Archive | None = kept.copy() if archive else None
         """Archive of the compacted messages; ``None`` with ``archive=False``."""
-        self._conversation: str = conversation or getattr(messages, "conversation", "")
+        named: str = getattr(messages, "conversation", "")
+        self._conversation = conversation or named
         # Size, in characters, at which a compaction did not come below the threshold.
         self._size_above = 0
         self._compacter = compacter or Compacter()

@@ -46,23 +46,16 @@ class Matcher:
     """Wrapper of a memory that looks up conversations instead of keys. Thread-safe.
 
     ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns;
-    ``None``: the message format decides. ``on_unencodable`` is called once, with the reason why a
-    message is neither found nor kept.
+    ``None``: the message format decides. That a message is neither found nor kept, as it cannot be
+    encoded, is logged.
 
     ``view`` and ``remember`` are coroutines over ``io``: with ``ASYNC`` they run in a thread if the
     memory may block, or with ``large``. They raise only the memory's own exceptions.
     """
 
-    def __init__(
-        self,
-        memory: Memory,
-        *,
-        alternate: bool | None = None,
-        on_unencodable: Callable[[str], object] | None = None,
-    ) -> None:
+    def __init__(self, memory: Memory, *, alternate: bool | None = None) -> None:
         self.memory = base_memory(memory)
         self._alternate = alternate
-        self._on_unencodable = on_unencodable
 
     async def view(
         self,
@@ -171,16 +164,15 @@ class Matcher:
 
     @contextmanager
     def _reading(self, kind: type[Exception] = Exception) -> Generator[None]:
-        """Report an exception of the block, which reads messages, and go on behind it. A foreign
-        class may raise anything, and nesting deeper than Python's stack a ``RecursionError``.
+        """Log an exception of the block, which reads messages, and go on behind it. A foreign class
+        may raise anything, and nesting deeper than Python's stack a ``RecursionError``.
         """
         try:
             yield
         except kind as error:
-            report = self._on_unencodable
-            self._on_unencodable = None
-            if report is not None:
-                report(str(error) if isinstance(error, Unencodable) else type(error).__name__)
+            reason = str(error) if isinstance(error, Unencodable) else type(error).__name__
+            said = f"not remembered: {reason}"
+            self.memory.write_log("debug", "compacter.not_remembered", said, {"reason": reason})
 
 
 class _History:

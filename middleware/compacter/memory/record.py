@@ -16,11 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
+from typing import Any
 
 from compacter.messages.fields import Json, Unencodable, members
 from compacter.messages.format import Message, MessageFormat
 
-VERSION = 4
+VERSION = 5
 """Version of the stored form; a record of another version is ignored."""
 BYTES = "compacter:bytes"
 """Key of an object in place of bytes, which JSON does not have."""
@@ -162,7 +163,7 @@ def _message_digest(form: MessageFormat, message: Message) -> bytes:
     return _digest([data[:_CLIP], len(data)])
 
 
-def _digest(values: Sequence[object]) -> bytes:
+def _digest(values: list[Any]) -> bytes:
     return blake2b(marshal.dumps(values, PLAIN), digest_size=16).digest()
 
 

@@ -124,13 +124,9 @@ class SQLiteMemory(StoringMemory):
         except (OSError, sqlite3.Error) as error:
             # A file that another process has locked will be opened when it is used.
             if _code(error) not in _LOCKED:
-                reason = str(error)
-                if isinstance(error, FileNotFoundError):
-                    reason = "its folder is not there; make it, or name another file"
-                elif _code(error) in _DAMAGED:
-                    reason = f"{reason}; name another file"
                 raise ConfigurationError(
-                    f"SQLiteMemory cannot use {self.path!r}: {reason}"
+                    f"SQLiteMemory cannot use {self.path!r}: {error}; name another file, in a "
+                    "folder that is there"
                 ) from error
 
     def __repr__(self) -> str:
@@ -309,7 +305,7 @@ def _is_ready(database: sqlite3.Connection, path: str) -> bool:
             else "a newer version of compacter made it; upgrade llm-compacter, or name another file"
         )
         raise ConfigurationError(f"SQLiteMemory cannot use {path!r}: {fault}")
-    return version == _SCHEMA and own == 2
+    return (version, own) == (_SCHEMA, 2)
 
 
 def _code(error: BaseException) -> int:

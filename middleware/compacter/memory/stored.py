@@ -127,7 +127,7 @@ class StoringMemory(BaseMemory):
     def __init__(self, address: str, deadline: float, encryption: Encryption) -> None:
         super().__init__()
         self.deadline = seconds("deadline", deadline)
-        self.circuits = (Circuit(),)
+        self.circuits: tuple[Circuit, ...] = (Circuit(),)
         """Counters of its failures."""
         self._options: dict[str, Any] = {"deadline": deadline, "encryption": encryption}
         self._cipher = _cipher(encryption)
