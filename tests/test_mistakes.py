@@ -147,5 +147,5 @@ def test_messages_of_formats_without_a_role_are_appended(message: Any, wire_form
 def test_a_pin_on_a_message_that_is_not_there(index: int) -> None:
     history = History([HELLO])
     for use in (history.pin, history.unpin):
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match=f"no message {index}: the history has 1"):
             use(index)

@@ -34,7 +34,6 @@ _WINDOW_SHARE = 0.8
 
 
 VERSION = 1
-"""Version of a snapshot."""
 
 
 class Snapshot(BaseModel):
@@ -107,8 +106,7 @@ class History(UserList[Message]):
         kept = getattr(messages, "archive", None) or Archive()
         self.archive: Archive | None = kept.copy() if archive else None
         """Archive of the compacted messages; ``None`` with ``archive=False``."""
-        named: str = getattr(messages, "conversation", "")
-        self._conversation = conversation or named
+        self._conversation = conversation or str(getattr(messages, "conversation", ""))
         # Size, in characters, at which a compaction did not come below the threshold.
         self._size_above = 0
         self._compacter = compacter or Compacter()
@@ -184,6 +182,8 @@ class History(UserList[Message]):
             index: Position of the message.
             pinned: Whether it is pinned from now on.
         """
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there is no message {index}: the history has {len(self)}")
         message = self.data[index]
         self._pinned = [other for other in self._pinned if other is not message]
         if pinned:
@@ -257,8 +257,9 @@ class History(UserList[Message]):
         # Items of the Responses API have a type, and Gemini's messages parts, or are texts.
         is_text = isinstance(item, str) and self._wire_format != "gemini"
         if is_text or (isinstance(item, dict) and not item.keys() & {"role", "type", "parts"}):
+            given = "a text" if is_text else "one without a role"
             raise ConfigurationError(
-                'append takes a message such as {"role": "user", "content": "..."}'
+                f'append takes a message such as {{"role": "user", "content": "..."}}, not {given}'
             )
         if rule:
             text = format_of([item], self._wire_format).plain_text(item)
@@ -341,8 +342,7 @@ class History(UserList[Message]):
         before = self.messages
         if self.archive is not None:
             form = format_of(before, self._wire_format)
-            removed = len(before) - len(messages)
-            self.archive.add(folded(before, messages, form), removed, redact)
+            self.archive.add(folded(before, messages, form), len(before) - len(messages), redact)
         self._conversation = self.conversation
         # In place, so that a message which another thread appends now is not lost.
         self.data[: len(before)] = messages

@@ -124,9 +124,11 @@ class SQLiteMemory(StoringMemory):
         except (OSError, sqlite3.Error) as error:
             # A file that another process has locked will be opened when it is used.
             if _code(error) not in _LOCKED:
+                reason = f"{error}; name another file"
+                if isinstance(error, FileNotFoundError):
+                    reason = "its folder is not there; make it, or name another file"
                 raise ConfigurationError(
-                    f"SQLiteMemory cannot use {self.path!r}: {error}; name another file, in a "
-                    "folder that is there"
+                    f"SQLiteMemory cannot use {self.path!r}: {reason}"
                 ) from error
 
     def __repr__(self) -> str:
