@@ -155,7 +155,7 @@ class History(UserList[Message]):
         self.data.insert(i, item)
 
     def extend(self, other: Iterable[Message]) -> None:
-        """Append messages; those of another ``History`` keep their pins."""
+        """Append the messages of ``other``; those of a ``History`` keep their pins."""
         self[len(self) :] = other
         self._pinned += getattr(other, "_pinned", ())
 
