@@ -41,11 +41,10 @@ PURE_ENOUGH = {
     "summary/head.py": {"sys.maxsize"},
     "summary/sources.py": {"sys.maxsize"},
     "recall/index.py": {"sys.getsizeof"},
-    "recall/archive.py": {"compacter.runtime.locks.Lock", "compacter.runtime.locks.ForkAware"},
+    "recall/archive.py": {"compacter.runtime.locks.Lock"},
     "recall/turns.py": {
         "cachetools.LRUCache",
         "compacter.runtime.locks.Lock",
-        "compacter.runtime.locks.ForkAware",
         "compacter.runtime.io.resolve",
         "asyncio.CancelledError",
     },

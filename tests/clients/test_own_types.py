@@ -19,7 +19,6 @@ from compacter.frameworks.own_types import (
     separate_media,
 )
 from compacter.memory import Record
-from compacter.memory.record import StoredMessage
 from compacter.messages.fields import Unencodable
 from compacter.messages.openai import OPENAI
 from compacter.options import validated
@@ -81,7 +80,7 @@ def test_messages_that_differ_in_a_medium_have_different_contents() -> None:
 def test_a_record_with_a_medium_is_not_saved_as_text() -> None:
     # The framework's object could not be made of the text again.
     message = read(Said("user", ["Look.", Picture("a")]))
-    record = Record("key", 1, (), (StoredMessage(0, message),), "digest", "last")
+    record = Record("key", 1, (message,), "digest", "last")
     with pytest.raises(Unencodable):
         record.to_json()
 

@@ -111,7 +111,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine is no memory in trouble: tests of that say their own ``deadline``, and a pause
     outlasts a test.
     """
-    monkeypatch.setattr("compacter.memory.circuit.PAUSE", 600.0)
+    monkeypatch.setattr("compacter.memory.stored.PAUSE", 600.0)
     for kind in SQLiteMemory, RedisMemory:
         defaults = kind.__init__.__kwdefaults__
         assert defaults is not None
@@ -161,6 +161,14 @@ def reopen(stored: BaseMemory) -> Iterator[Callable[[], BaseMemory]]:
     yield open_again
     for memory in opened:
         memory.close()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> tuple[str, str, str]:
+    """Kind, address and namespace of a memory that several processes share."""
+    if request.param == "redis":
+        return "redis", request.getfixturevalue("redis_url"), namespace
+    return "sqlite", str(tmp_path / "memory.db"), namespace
 
 
 @pytest.fixture(scope="session")

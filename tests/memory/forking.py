@@ -19,8 +19,7 @@ from typing import Any
 import structlog
 
 from compacter import Compacter, History, InProcessMemory, RedisMemory, SQLiteMemory
-from compacter.memory import Memory
-from compacter.memory.circuit import MemoryUnavailable
+from compacter.memory import Memory, MemoryUnavailable
 from compacter.testing import token_limit_error
 
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}

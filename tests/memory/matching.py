@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from compacter.memory import Memory
 from compacter.memory.match import Matcher, View
-from compacter.memory.record import Record, StoredMessage
+from compacter.memory.record import Record
 from compacter.messages.format import MessageFormat
 from compacter.runtime.io import run
 
@@ -18,9 +18,8 @@ class Matching:
         memory: Memory,
         *,
         alternate: bool | None = None,
-        on_unencodable: Callable[[str], object] | None = None,
     ) -> None:
-        self.matcher = Matcher(memory, alternate=alternate, on_unencodable=on_unencodable)
+        self.matcher = Matcher(memory, alternate=alternate)
         self.memory = self.matcher.memory
 
     def view(self, scope: str, form: MessageFormat, messages: Sequence[Any]) -> View | None:
@@ -39,5 +38,5 @@ class Matching:
 
 def record(key: str = "k", digest: str = "d") -> Record:
     """A record with one summary."""
-    summary = StoredMessage(0, {"role": "user", "content": "So far."})
-    return Record(key, 3, (), (summary,), digest, "l")
+    summary = {"role": "user", "content": "So far."}
+    return Record(key, 3, (summary,), digest, "l")

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from compacter import (
-    Compacter,
-    RedisMemory,
-    SQLiteMemory,
-)
+from compacter import Compacter, RedisMemory, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.memory.address import memory_of
-from compacter.testing import ScriptedModel
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}"])
@@ -66,23 +60,3 @@ def test_every_place_that_takes_a_memory_takes_its_address(take: str, tmp_path: 
     memory = compacter.options.memory
     assert isinstance(memory, SQLiteMemory)
     assert memory.path == address.removeprefix("sqlite:")
-
-
-def test_a_compaction_that_another_process_made_counts_once_as_reused(tmp_path: Path) -> None:
-    """As another process would: with a memory of its own, of the same file."""
-    address = f"sqlite:{tmp_path / 'memory.db'}"
-    model = ScriptedModel(window=1_000, replies="It is noted. " * 20)
-    history: list[dict[str, Any]] = []
-    first = Compacter(memory=address, summarizer="extractive")
-    ask = first.wrap(model.completion)
-    while not first.totals.rounds:
-        history.append({"role": "user", "content": f"Note {len(history)}: " + "the tide. " * 20})
-        answer = ask(model="m", messages=history)
-        history.append({"role": "assistant", "content": answer["choices"][0]["message"]["content"]})
-    asked = [*history, {"role": "user", "content": "And now?"}]
-    ask(model="m", messages=asked)
-    assert first.totals.reused == 0
-    second = Compacter(memory=address, summarizer="extractive")
-    for _ in range(3):
-        second.wrap(model.completion)(model="m", messages=asked)
-    assert (second.totals.reused, second.totals.rounds) == (1, 0)

@@ -90,14 +90,3 @@ def test_what_was_looked_up_before_is_not_encoded_again(
             patch.setattr("compacter.memory.match.prefix_digest", pytest.fail)
             assert matcher.view("scope", openai, history) == after
             assert matcher.view("scope", openai, copy.deepcopy(history)) == after
-
-
-def test_clearing_lets_go_of_everything(openai: MessageFormat, talk: Talk) -> None:
-    memory = InProcessMemory()
-    empty = alive(memory)
-    history = talk(300)
-    matcher = Matching(memory)
-    matcher.remember("scope", openai, history, [history[0], SUMMARY, *history[250:]])
-    memory.clear()
-    assert matcher.memory.empty()
-    assert alive(memory) <= empty + 1_000

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compacter import Compacter, RedisMemory, SQLiteMemory
-from compacter.memory import BaseMemory
+from compacter.memory.stored import StoringMemory
 from compacter.testing import ScriptedModel
 
 redis = pytest.importorskip("redis")
@@ -56,13 +56,12 @@ async def test_a_blocked_loop_is_no_failure_and_makes_no_summary_twice(
     model = ScriptedModel(window=1_500, replies="They talked about trains.")
     in_files = [SQLiteMemory(tmp_path / "memory.db", deadline=DEADLINE) for _ in range(2)]
     in_redis = [RedisMemory(redis_url, namespace=namespace, deadline=DEADLINE) for _ in range(2)]
-    memories: list[BaseMemory] = [*in_files, *in_redis]
+    memories: list[StoringMemory] = [*in_files, *in_redis]
     compacters = [Compacter(memory=memory, recall=None) for memory in memories]
     calls = [compacter.wrap(model.acompletion) for compacter in compacters]
     async with blocked():
         await asyncio.gather(*(call("m", history(0)) for call in calls))
     rounds = [compacter.totals.rounds for compacter in compacters]
     assert [sum(rounds[:2]), sum(rounds[2:])] == [1, 1]
-    circuits = [circuit for memory in memories for circuit in memory.circuits]
-    assert [circuit.failures for circuit in circuits] == [0] * len(circuits)
-    assert all(not memory.take_reports() for memory in memories)
+    failures = [circuit.failures for memory in memories for circuit in memory.circuits]
+    assert set(failures) == {0}

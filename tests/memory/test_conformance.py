@@ -73,58 +73,43 @@ class TestRedisMemoryBehindASentinel(MemoryConformance):
 KEYS = [Fernet.generate_key() for _ in range(2)]
 
 
-class TestSQLiteMemoryEncrypted(MemoryConformance):
-    @pytest.fixture
-    def open(self, tmp_path: Path) -> Opener:
-        return lambda: SQLiteMemory(tmp_path / "memory.db", encryption=KEYS[0])
-
-
 class TestRedisMemoryEncrypted(MemoryConformance):
     @pytest.fixture
     def open(self, redis_url: str, namespace: str) -> Opener:
         return lambda: RedisMemory(redis_url, namespace=namespace, encryption=KEYS, deadline=30)
 
 
-class TestTheManualsMemory(MemoryConformance):
+class Shelf:
     """What the manual shows as a memory of one's own."""
 
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = {}
+
+    def find(self, keys: Sequence[str]) -> list[Record]:
+        return [record for record in list(self.records.values()) if record.key in keys]
+
+    def save(self, record: Record) -> None:
+        self.records[record.id] = record
+
+    def claim(self, key: str, seconds: float) -> Claim:
+        return self
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+
+class TestTheManualsMemory(MemoryConformance):
     shared = False
     exclusive = False
 
     @pytest.fixture
     def open(self) -> Opener:
-        class Shelf:
-            def __init__(self) -> None:
-                self.records: dict[str, Record] = {}
-
-            def find(self, keys: Sequence[str]) -> list[Record]:
-                return [record for record in list(self.records.values()) if record.key in keys]
-
-            def save(self, record: Record) -> None:
-                self.records[record.id] = record
-
-            def claim(self, key: str, seconds: float) -> Claim:
-                return self
-
-            def release(self) -> None:
-                """Nothing is held."""
-
         return Shelf
 
 
 def test_a_memory_of_ones_own_has_the_members_that_it_does_not_declare() -> None:
-    class Own:
-        def find(self, keys: Sequence[str]) -> list[Record]:
-            return []
-
-        def save(self, record: Record) -> None:
-            """Keep nothing."""
-
-        def claim(self, key: str, seconds: float) -> Claim | None:
-            return None
-
-    own = Own()
+    own = Shelf()
     memory = base_memory(own)
-    assert (memory.blocking, memory.empty()) == (True, False)
-    assert (memory.find(["k"]), memory.claim("k", 1.0)) == ([], None)
+    assert (memory.blocking, memory.empty(), memory.is_away) == (True, False, False)
+    assert (memory.find(["k"]), memory.claim("k", 1.0)) == ([], own)
     assert base_memory(memory) is memory

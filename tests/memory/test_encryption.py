@@ -12,7 +12,6 @@ from cryptography.fernet import Fernet, MultiFernet
 from compacter import Compacter, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.memory import Record
-from compacter.memory.record import StoredMessage
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 OLD = Fernet.generate_key()
@@ -20,7 +19,7 @@ NEW = Fernet.generate_key()
 
 
 def record(text: str = "A secret summary.") -> Record:
-    return Record("k", 3, (), (StoredMessage(0, {"role": "user", "content": text}),), "d", "l")
+    return Record("k", 3, ({"role": "user", "content": text},), "d", "l")
 
 
 @pytest.fixture

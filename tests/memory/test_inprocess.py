@@ -7,12 +7,12 @@ import pytest
 from compacter import Compacter
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Record
-from compacter.memory.record import StoredMessage, footprint
+from compacter.memory.record import footprint
 
 
 def record(key: str, number: int = 0, size: int = 0) -> Record:
     message = {"role": "user", "content": "s" * size}
-    return Record(key, 3, (), (StoredMessage(0, message),), digest=f"digest {number}", last="last")
+    return Record(key, 3, (message,), digest=f"digest {number}", last="last")
 
 
 def test_the_least_recently_used_records_go_first() -> None:

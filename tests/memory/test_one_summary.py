@@ -10,18 +10,17 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.memory import program
 
 from compacter import Compacter, CompactionError, InProcessMemory
 from compacter.memory import BaseMemory, Memory
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 Talk = Callable[..., list[dict[str, Any]]]
-WORKER = Path(__file__).with_name("worker.py")
 
 
 @pytest.fixture
@@ -78,22 +77,14 @@ async def test_tasks_make_one_summary(memory: Memory, history: list[Any]) -> Non
     assert compacter.totals.rounds == 1
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_processes_make_one_summary(
-    request: pytest.FixtureRequest,
-    kind: str,
-    tmp_path: Path,
-    namespace: str,
-    environment: dict[str, str],
+    shared: tuple[str, str, str], environment: dict[str, str]
 ) -> None:
-    place = (
-        str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
-    )
     with ExitStack() as stack:
         workers = [
             stack.enter_context(
                 subprocess.Popen(
-                    [sys.executable, WORKER, kind, place, namespace],
+                    [sys.executable, program.__file__, "resend", *shared],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -135,10 +126,7 @@ def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(
 
 @pytest.mark.parametrize("shared", ["one process", "two processes"])
 def test_who_waits_for_a_summary_has_it_when_it_is_stored_and_not_when_the_model_has_answered(
-    shared: str,
-    stored: BaseMemory,
-    reopen: Callable[[], BaseMemory],
-    history: list[Any],
+    shared: str, stored: BaseMemory, reopen: Callable[[], BaseMemory], history: list[Any]
 ) -> None:
     scripted = ScriptedModel(window=2_000)
     asked = threading.Event()

@@ -9,33 +9,23 @@ import signal
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.memory import preparer
+from tests.memory import program
 
 from compacter import Compacter
-from compacter.events import CompactionEvent, CompactionReused
+from compacter.events import CompactionEvent
 from compacter.testing import ScriptedModel
 
 SAID = "They asked seven questions and had seven answers."
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> tuple[str, str, str]:
-    """Kind, address and namespace of a memory that two processes share."""
-    if request.param == "redis":
-        return "redis", request.getfixturevalue("redis_url"), namespace
-    return "sqlite", str(tmp_path / "memory.db"), namespace
-
-
 @pytest.fixture
-def killed(shared: tuple[str, str, str], environment: dict[str, str], root: Path) -> None:
+def killed(shared: tuple[str, str, str], environment: dict[str, str]) -> None:
     """A process was killed in the middle of a preparation."""
-    where = {**environment, "PYTHONPATH": f"{environment['PYTHONPATH']}{os.pathsep}{root}"}
-    program = [sys.executable, "-m", "tests.memory.preparer", *shared]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=where) as process:
+    words = [sys.executable, program.__file__, "prepare", *shared]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "began\n"
@@ -50,7 +40,7 @@ def another(shared: tuple[str, str, str]) -> tuple[Compacter, Any, ScriptedModel
     compacter = Compacter(
         prepare_tokens=700,
         recall=None,
-        memory=preparer.memory_of(*shared),
+        memory=program.memory_of(*shared),
         summarizer=lambda messages: SAID,
         on_event=events.append,
     )
@@ -64,7 +54,7 @@ def is_compacted(messages: Any) -> bool:
 @pytest.mark.usefixtures("killed")
 def test_a_call_that_is_due_then_makes_its_own(shared: tuple[str, str, str]) -> None:
     compacter, completion, model, events = another(shared)
-    completion("m", preparer.history(11))
+    completion("m", program.history(11))
     last = model.requests[-1]
     assert not last.refused
     assert is_compacted(last.messages)
@@ -72,19 +62,6 @@ def test_a_call_that_is_due_then_makes_its_own(shared: tuple[str, str, str]) -> 
     (made,) = (event for event in events if isinstance(event, CompactionEvent))
     assert (made.trigger, made.summary) == ("token_limit", SAID)
     assert compacter.drain(60)
-
-
-@pytest.mark.usefixtures("killed")
-def test_the_next_process_makes_it_ahead_instead_and_uses_it(shared: tuple[str, str, str]) -> None:
-    compacter, completion, model, events = another(shared)
-    for turns in (7, 8):
-        completion("m", preparer.history(turns))
-    assert compacter.drain(60)
-    assert compacter.totals.prepared == 1
-    completion("m", preparer.history(11))
-    assert is_compacted(model.requests[-1].messages)
-    assert [event.prepared for event in events if isinstance(event, CompactionReused)] == [True]
-    assert compacter.totals.summarizer_calls == 1
 
 
 @pytest.mark.filterwarnings("error")
@@ -102,25 +79,25 @@ def test_a_loop_that_ends_leaves_nothing_that_another_process_waits_for(
         await asyncio.Event().wait()
         return SAID
 
-    memory = preparer.memory_of(*shared)
+    memory = program.memory_of(*shared)
     ended = Compacter(prepare_tokens=700, recall=None, memory=memory, summarizer=summarize)
 
-    async def program() -> None:
+    async def prepare() -> None:
         completion = ended.wrap(ScriptedModel(window=1_000).acompletion)
         for turns in (7, 8):
-            await completion("m", preparer.history(turns))
+            await completion("m", program.history(turns))
         await began.wait()
 
     if ending == "run":
-        asyncio.run(program())
+        asyncio.run(prepare())
     else:
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(program())
+        loop.run_until_complete(prepare())
         loop.close()
     assert ended.drain(60)
     gc.collect()
     assert [record.getMessage() for record in caplog.records] == []
     compacter, completion, model, _ = another(shared)
-    completion("m", preparer.history(11))
+    completion("m", program.history(11))
     assert is_compacted(model.requests[-1].messages)
     assert compacter.drain(60)

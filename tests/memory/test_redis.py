@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 from dataclasses import replace
@@ -8,9 +9,10 @@ from typing import Any
 import pytest
 from tests.memory.matching import record
 
-from compacter import RedisMemory
+from compacter import Compacter, RedisMemory
 from compacter.errors import ConfigurationError
-from compacter.memory.protocol import PER_KEY
+from compacter.memory.stored import PER_KEY
+from compacter.testing import ScriptedModel
 
 redis = pytest.importorskip("redis")
 
@@ -32,9 +34,7 @@ def test_every_key_begins_with_the_namespace(
     assert all(name.decode().startswith(f"{namespace}:") for name in new)
 
 
-def test_of_many_records_of_a_conversation_the_shortest_go_first(
-    redis_memory: RedisMemory,
-) -> None:
+def test_of_many_records_of_a_conversation_the_shortest_go_first(redis_memory: RedisMemory) -> None:
     boundaries = [*range(2 * PER_KEY, 0, -1)]
     for boundary in boundaries:
         redis_memory.save(replace(record(), boundary=boundary))
@@ -62,15 +62,12 @@ def test_no_namespace_shares_or_clears_what_is_anothers(
     redis_url: str, namespace: str, cleared: str
 ) -> None:
     memories = {more: RedisMemory(redis_url, namespace=f"{namespace}{more}") for more in NAMESPACES}
-    keys = ["k", "records:k", "claims:k", ""]
     for more, memory in memories.items():
         assert memory.claim("k", 60) is not None
-        for key in keys:
-            memory.save(record(key, digest=more))
+        memory.save(record(digest=more))
     memories[cleared].clear()
     for more, memory in memories.items():
-        found = [] if more == cleared else [record(key, digest=more) for key in keys]
-        assert list(memory.find(keys)) == found
+        assert list(memory.find(["k"])) == ([] if more == cleared else [record(digest=more)])
         assert copy.copy(memory).claim("k", 60) is None
         memory.close()
 
@@ -97,8 +94,7 @@ def test_corrupt_values_are_left_out(
 ) -> None:
     redis_memory.save(record())
     client.hset(f"{namespace}:records:k", "x", b"\xff nonsense")
-    client.set(f"{namespace}:records:other", "no hash")
-    assert list(redis_memory.find(["other", "k"])) == [record()]
+    assert list(redis_memory.find(["k"])) == [record()]
 
 
 def test_answers_decoded_by_the_client_are_read_too(redis_url: str, namespace: str) -> None:
@@ -157,3 +153,56 @@ def test_no_password_shows() -> None:
     with pytest.raises(ConfigurationError) as caught:
         RedisMemory("http://:sesame@127.0.0.1/0")
     assert "sesame" not in str(caught.value)
+
+
+# -- in async programs ---------------------------------------------------------------------------
+
+
+def history(length: int = 30) -> list[dict[str, str]]:
+    return [
+        {"role": ("user", "assistant")[n % 2], "content": f"Thing {n} about trains. " * 20}
+        for n in range(length)
+    ]
+
+
+def test_event_loops_and_sync_calls_share_one_memory(redis_url: str, namespace: str) -> None:
+    memory = RedisMemory(redis_url, namespace=namespace)
+    model = ScriptedModel(window=1_500, replies="They talked about trains.")
+    compacter = Compacter(memory=memory, recall=None)
+    for _ in range(3):
+        asyncio.run(compacter.wrap(model.acompletion)("m", history()))
+    compacter.wrap(model.completion)("m", history())
+    memory.close()
+    compacter.wrap(model.completion)("m", history())
+    assert (compacter.totals.rounds, model.rejected) == (1, 1)
+
+
+def test_a_client_of_asyncio_is_refused_with_the_remedy(redis_url: str) -> None:
+    client = redis.asyncio.Redis.from_url(redis_url)
+    with pytest.raises(ConfigurationError, match="pass its URL"):
+        RedisMemory(client)
+
+
+async def test_the_claim_of_a_cancelled_call_ends_soon(redis_url: str, namespace: str) -> None:
+    memory = RedisMemory(redis_url, namespace=namespace)
+    asked = asyncio.Event()
+
+    async def slow(messages: Any) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return ""
+
+    model = ScriptedModel(window=1_500, replies="ok")
+    first = Compacter(memory=memory, recall=None, summarizer=slow).wrap(model.acompletion)
+    task = asyncio.ensure_future(first("m", history()))
+    await asked.wait()
+    async with redis.asyncio.Redis.from_url(redis_url) as client, asyncio.timeout(300):
+
+        async def held() -> list[bytes]:
+            return [name async for name in client.scan_iter(f"{namespace}:claims:*")]
+
+        assert await held() != []
+        task.cancel()
+        await asyncio.wait([task])
+        while await held():
+            pass

@@ -33,9 +33,7 @@ def answering(messages: Sequence[Any]) -> str:
     return f"Answer to {messages[-1]['content'][:14]}. " * 8
 
 
-def test_between_two_compactions_each_request_begins_with_the_one_before_it(
-    memory: Memory,
-) -> None:
+def test_between_two_compactions_each_request_begins_with_the_one_before_it(memory: Memory) -> None:
     model = ScriptedModel(window=3_000, replies=answering)
     compacter = Compacter(memory=memory, recall=None, summarizer=ScriptedSummarizer())
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
@@ -46,9 +44,7 @@ def test_between_two_compactions_each_request_begins_with_the_one_before_it(
     assert model.invalid == 0
 
 
-def test_after_a_restart_the_conversation_goes_on_and_is_compacted_again(
-    tmp_path: Path,
-) -> None:
+def test_after_a_restart_the_conversation_goes_on_and_is_compacted_again(tmp_path: Path) -> None:
     model = ScriptedModel(window=2_000, replies=answering)
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
 

@@ -90,22 +90,11 @@ def counted(number: int) -> dict[str, Any]:
     return {"role": role, "content": f"Message {number} of a long count, which goes on and on. "}
 
 
-def known(*, calls: bool = False) -> tuple[Program, InProcessMemory, list[Any]]:
-    """A program whose history was folded once, and was sent again. With ``calls`` a late message
-    tells its format.
-    """
+def known() -> tuple[Program, InProcessMemory, list[Any]]:
+    """A program whose history was folded once, and was sent again."""
     memory = InProcessMemory()
     program = Program(memory)
     history = [{"role": "system", "content": "Count."}, *map(counted, range(LONG))]
-    if calls:
-        history[50] = {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}],
-        }
-        history[51] = {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}],
-        }
     program.window = sum(len(str(message)) for message in history) // 8
     program.sends(history)
     program.window = None
@@ -186,8 +175,3 @@ def test_quotes_that_are_put_into_an_old_message_are_taken_out_again(place: int)
     own = {"type": "text", "text": history[place]["content"]}
     history[place]["content"] = [{"type": "text", "text": QUOTES}, own]
     assert QUOTES not in str([message["content"] for message in program.sends(history)])
-
-
-def test_a_format_that_one_late_message_tells_is_known_again() -> None:
-    program, _, history = known(calls=True)
-    assert program.sends([*history, counted(LONG)])[1] != history[1]

@@ -10,18 +10,24 @@ import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from compacter.runtime.io import ASYNC, IO, SYNC, run
-from compacter.runtime.single_flight import Flight, SingleFlight
+from compacter.runtime.single_flight import LONGEST_WAIT, Flight, SingleFlight
 
 
 def lead(flights: SingleFlight, key: str = "k") -> Flight:
     """Begin a flight."""
-    flight = flights.join(key)
-    assert flight.leads
+    flight, leads = flights.join(key)
+    assert leads
+    return flight
+
+
+def follow(flights: SingleFlight, key: str = "k") -> Flight:
+    """Join a flight in progress."""
+    flight, leads = flights.join(key)
+    assert not leads
     return flight
 
 
@@ -39,7 +45,7 @@ def waits(flight: Flight, io: IO = SYNC) -> bool:
     return bool(looks)
 
 
-def elsewhere(flights: SingleFlight, key: str = "k") -> Flight:
+def elsewhere(flights: SingleFlight, key: str = "k") -> tuple[Flight, bool]:
     """Join from another thread and context, as another call."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(flights.join, key).result(300)
@@ -48,14 +54,14 @@ def elsewhere(flights: SingleFlight, key: str = "k") -> Flight:
 def test_the_first_leads_and_another_thread_waits_until_it_has_finished() -> None:
     flights = SingleFlight()
     leader = lead(flights)
-    follower = elsewhere(flights)
-    assert not follower.leads
+    assert elsewhere(flights) == (leader, False)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(follower.done.result, 60)
+        waiting = pool.submit(leader.done.result, 60)
         assert not waiting.done()
         leader.release()
         waiting.result(300)
-    assert elsewhere(flights).leads
+    assert not flights._table
+    assert elsewhere(flights)[1]
 
 
 def test_releasing_twice_does_not_end_the_next_flight() -> None:
@@ -65,79 +71,35 @@ def test_releasing_twice_does_not_end_the_next_flight() -> None:
     second = contextvars.Context().run(lead, flights)
     first.release()
     assert not second.over()
-    assert not elsewhere(flights).leads
+    assert elsewhere(flights) == (second, False)
 
 
-def test_a_leader_that_is_lost_ends_its_flight() -> None:
+def test_a_flight_that_nobody_ends_is_joined_no_longer_than_anybody_waits() -> None:
+    """An interrupt may come between a leader and its release."""
     flights = SingleFlight()
-    leader = lead(flights)
-    follower = elsewhere(flights)
-    del leader
-    assert follower.over()
-    assert not flights._table
-
-
-def test_an_interruption_at_any_line_of_joining_leaves_nothing_behind() -> None:
-    class Interrupted(BaseException):
-        pass
-
-    def interrupted_at(line: int) -> bool:
-        """Whether there was such a line."""
-        count = 0
-
-        def trace(frame: object, event: str, argument: object) -> object:
-            nonlocal count
-            if event == "line":
-                count += 1
-                if count == line:
-                    raise Interrupted
-            return trace
-
-        flights = SingleFlight()
-        flight = None
-        sys.settrace(trace)  # type: ignore[arg-type]
-        try:
-            flight = flights.join("k")
-        except Interrupted:
-            pass
-        finally:
-            sys.settrace(None)
-        assert len(flights._table) == (flight is not None), line
-        return flight is None
-
-    before = sys.gettrace()
-    gc.disable()  # Finalizers of what other tests left would be interrupted, too.
-    try:
-        line = 1
-        while contextvars.Context().run(interrupted_at, line):
-            line += 1
-    finally:
-        gc.enable()
-        sys.settrace(before)
-    assert line > 5
+    lost = lead(flights)
+    lost.began -= LONGEST_WAIT
+    assert elsewhere(flights)[1]
 
 
 async def test_what_is_waited_for_can_be_awaited() -> None:
     flights = SingleFlight()
     leader = lead(flights)
-    followers = [await asyncio.to_thread(elsewhere, flights) for _ in range(3)]
     context = contextvars.Context()
-    waiting = [
-        asyncio.create_task(follower.wait(ASYNC, 60), context=context) for follower in followers
-    ]
+    waiting = [asyncio.create_task(leader.wait(ASYNC, 60), context=context) for _ in range(3)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
     leader.release()
     await asyncio.gather(*waiting)
-    assert all(follower.over() for follower in followers)
+    assert leader.over()
 
 
 async def test_a_task_never_waits_for_itself_nor_for_the_task_that_started_it() -> None:
     flights = SingleFlight()
-    held = flights.join("k")
+    held = lead(flights)
 
     async def is_waited_for() -> bool:
-        return waits(flights.join("k"), ASYNC)
+        return waits(follow(flights), ASYNC)
 
     assert not await is_waited_for()
     assert not await asyncio.create_task(is_waited_for())
@@ -147,38 +109,34 @@ async def test_a_task_never_waits_for_itself_nor_for_the_task_that_started_it() 
 def test_a_context_whose_own_flight_has_ended_waits_for_the_next_one() -> None:
     flights = SingleFlight()
     lead(flights).release()
-    other = elsewhere(flights)
-    joined = flights.join("k")
-    assert not joined.leads
-    assert waits(joined)
-    assert other.leads
+    assert elsewhere(flights)[1]
+    assert waits(follow(flights))
 
 
 async def test_a_call_that_blocks_the_loop_does_not_wait_for_a_task_of_that_loop() -> None:
     flights = SingleFlight()
 
     async def begin() -> Flight:
-        return flights.join("k")
+        return lead(flights)
 
     held = await asyncio.create_task(begin())
-    assert not waits(flights.join("k"))
+    assert not waits(follow(flights))
     held.release()
 
 
 def test_a_leader_whose_loop_does_not_run_any_more_holds_nobody_up() -> None:
     flights = SingleFlight()
-    held: list[Flight] = []
-    followers: list[Flight] = []
 
-    async def make() -> None:
-        held.append(flights.join("k"))
-        followers.append(elsewhere(flights))
-        assert not followers[0].over()
+    async def make() -> Flight:
+        held = lead(flights)
+        assert elsewhere(flights) == (held, False)
+        assert not held.over()
+        return held
 
     loop = asyncio.new_event_loop()
-    loop.run_until_complete(make())
-    assert followers[0].over()
-    assert elsewhere(flights).leads
+    held = loop.run_until_complete(make())
+    assert held.over()
+    assert elsewhere(flights)[1]
     loop.close()
 
 
@@ -189,7 +147,7 @@ def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCapture
     leader = lead(flights)
 
     async def give_up() -> None:
-        waiting = asyncio.create_task(flights.join("k").wait(ASYNC, 60))
+        waiting = asyncio.create_task(follow(flights).wait(ASYNC, 60))
         await asyncio.sleep(0)
         waiting.cancel()
 
@@ -211,34 +169,8 @@ held = []
 thread.start(); thread.join()
 child = os.fork()
 if child == 0:
-    os._exit(0 if flights.join("k").leads else 1)
+    os._exit(0 if flights.join("k")[1] else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert not flights.join("k").leads
+assert not flights.join("k")[1]
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=600, env=environment)
-
-
-@pytest.mark.parametrize("interrupted", ["pop", "set_result"])
-def test_a_release_that_is_interrupted_is_done_when_the_flight_is_collected(
-    monkeypatch: pytest.MonkeyPatch, interrupted: str
-) -> None:
-    flights = SingleFlight()
-    mine = lead(flights)
-    waiting = elsewhere(flights)
-
-    class Interrupting(dict[str, Any]):
-        def pop(self, *_: Any) -> Any:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as changed:
-        if interrupted == "pop":
-            changed.setattr(mine, "table", Interrupting(mine.table))
-        else:
-            changed.setattr(Future, "set_result", Mock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            mine.release()
-    # What ``monkeypatch`` keeps.
-    del changed, mine
-
-    assert waiting.over()
-    assert not flights._table

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.memory.matching import record
 
-from compacter import SQLiteMemory
+from compacter import Compacter, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.memory import MemoryUnavailable
 
@@ -38,15 +38,33 @@ def test_the_file_is_its_owners_alone(path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-@pytest.mark.parametrize(
-    "content", [b"this is a diary, and no database at all\n" * 40, b"\x00" * 4096]
-)
-def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=r"memory\.db") as refused:
-        SQLiteMemory(path)
-    assert str(refused.value).count("SQLiteMemory cannot use") == 1
-    assert path.read_bytes() == content
+REFUSED: dict[str, tuple[Any, str]] = {
+    "a text": (b"this is a diary, and no database at all\n" * 40, "name another file"),
+    "zeros": (b"\x00" * 4096, "name another file"),
+    "another program's": (("CREATE TABLE notes (text)",), "name a file of its own"),
+    "a newer version's": (
+        ("PRAGMA application_id = 0x636d7074", "PRAGMA user_version = 99"),
+        "upgrade llm-compacter, or name another file",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_file_that_is_not_its_own_is_named_once_with_the_remedy_and_left_alone(
+    path: Path, kind: str
+) -> None:
+    content, remedy = REFUSED[kind]
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        sql(path, *content)
+    before = path.read_bytes()
+    for use in SQLiteMemory, lambda path: Compacter(memory=f"sqlite:{path}"):
+        with pytest.raises(ConfigurationError) as refused:
+            use(path)
+        assert str(refused.value).count("SQLiteMemory cannot use") == 1
+        assert remedy in str(refused.value)
+    assert path.read_bytes() == before
 
 
 def test_an_older_versions_file_is_emptied(path: Path) -> None:
@@ -94,7 +112,7 @@ def test_damage_is_a_fresh_file_or_a_clear_error_and_never_an_altered_record(pat
                 damaged[random.randrange(random.choice([100, len(damaged)])) % len(damaged)] ^= (
                     1 << random.randrange(8)
                 )
-        for suffix in ("-wal", "-shm"):
+        for suffix in ("-wal", "-shm", "-journal"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
         path.write_bytes(damaged)
         try:
@@ -140,12 +158,14 @@ def test_corrupt_rows_are_left_out(path: Path) -> None:
     assert list(memory.find(["k"])) == [record(digest="c")]
 
 
-def test_what_breaks_later_raises_and_mends_when_it_can(path: Path) -> None:
+@pytest.mark.parametrize("how", ["dropped", "deleted"])
+def test_tables_that_go_while_it_is_used_are_made_again(path: Path, how: str) -> None:
     memory = SQLiteMemory(path)
-    memory.find(["k"])
-    sql(path, "DROP TABLE records")
-    with pytest.raises(sqlite3.Error):
-        memory.find(["k"])
+    memory.save(record())
+    if how == "dropped":
+        sql(path, "DROP TABLE records")
+    else:
+        path.unlink()
     assert list(memory.find(["k"])) == []
     memory.save(record())
     assert list(memory.find(["k"])) == [record()]

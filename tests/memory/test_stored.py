@@ -15,7 +15,6 @@ from compacter.errors import ConfigurationError
 from compacter.gateway.litellm_proxy.settings import Settings
 from compacter.memory import Record
 from compacter.memory.address import keys_from
-from compacter.memory.record import StoredMessage
 from compacter.serve import main
 
 OLD = Fernet.generate_key().decode()
@@ -23,9 +22,7 @@ NEW = Fernet.generate_key().decode()
 
 
 def record(content: Any, digest: str = "d") -> Record:
-    return Record(
-        "k", 3, (), (StoredMessage(0, {"role": "user", "content": content}),), digest, "l"
-    )
+    return Record("k", 3, ({"role": "user", "content": content},), digest, "l")
 
 
 # -- keys from a file or a variable ----------------------------------------------------------------

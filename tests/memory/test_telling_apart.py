@@ -17,7 +17,6 @@ from tests.memory.matching import Matching
 from compacter import SQLiteMemory
 from compacter.memory import InProcessMemory
 from compacter.memory.record import prefix_digest
-from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
 
 OPENAI = get_format("openai")
@@ -171,7 +170,8 @@ def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(
 ) -> None:
     memory = InProcessMemory()
     told = list[str]()
-    matcher = Matching(memory, on_unencodable=told.append)
+    memory.write_log = lambda level, name, *_: told.append(f"{level} {name}")
+    matcher = Matching(memory)
     plain = [
         {"role": ("user", "assistant")[number % 2], "content": f"Message {number}."}
         for number in range(9)
@@ -189,26 +189,8 @@ def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(
         assert prefix_digest(OPENAI, [history[place]]) == prefix_digest(OPENAI, [other[place]])
     else:
         assert matcher.view("scope", OPENAI, other) is None
-        assert len(told) <= 1
+        assert set(told) <= {"debug compacter.not_remembered"}
     assert matcher.view("scope", OPENAI, plain) == [SUMMARY, *plain[6:]]
-
-
-@pytest.mark.parametrize("kind", [Hidden, Slotted])
-def test_two_messages_with_hidden_data_are_never_taken_for_one(
-    kind: Callable[[str, str], Any],
-) -> None:
-    memory = InProcessMemory()
-    matcher = Matching(memory, alternate=False)
-
-    def talk(text: str) -> list[Any]:
-        return [kind(("user", "assistant")[number % 2], f"{text} {number}") for number in range(9)]
-
-    one = talk("My salary is")
-    other = talk("The weather is")
-    matcher.remember("scope", OPENAI, one, [SUMMARY, *one[6:]])
-    assert matcher.view("scope", OPENAI, other) is None
-    with pytest.raises(Unencodable):
-        prefix_digest(OPENAI, one[:6], "scope")
 
 
 def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:
@@ -216,11 +198,10 @@ def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:
     memory = SQLiteMemory(tmp_path / "memory.db")
     history = asking({})
     odd = {"role": "user", "content": [{"type": "text", "compacter:bytes": "YWJj"}]}
-    Matching(memory, on_unencodable=told.append).remember(
-        "scope", ANTHROPIC, history, [odd, history[4]]
-    )
+    memory.write_log = lambda level, name, *_: told.append(f"{level} {name}")
+    Matching(memory).remember("scope", ANTHROPIC, history, [odd, history[4]])
     assert Matching(memory, alternate=False).view("scope", ANTHROPIC, history) is None
-    assert len(told) == 1
+    assert told == ["debug compacter.not_remembered"]
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -338,7 +319,7 @@ SAME: dict[str, list[list[Any]]] = {
         [
             {"role": "user", "content": [{"text": "a"}]},
             {"role": "user", "content": [{"text": "a"}, MARK]},
-        ],
+        ]
     ],
 }
 """Spellings of one message in a row; each row another message."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextvars
 import copy
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -24,7 +25,7 @@ from compacter.call.request import Request
 from compacter.compaction.conversation import Conversation
 from compacter.memory.record import prefix_digest
 from compacter.runtime.io import IO, run
-from compacter.runtime.locks import ForkAware, Lock
+from compacter.runtime.locks import Lock
 from compacter.runtime.single_flight import Flight, running_loop
 
 if TYPE_CHECKING:
@@ -69,11 +70,10 @@ class Preparation:
     """That task in an asyncio program, whose loop keeps only a weak reference."""
 
 
-class Preparations(ForkAware):
+class Preparations:
     """The preparations of one ``Compacter``. Thread-safe; a forked child begins without any."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.nursery: Any = None
         """Nursery for preparations of trio programs."""
         self.tenant: Callable[[], str] = str
@@ -94,11 +94,6 @@ class Preparations(ForkAware):
         running = self._running
         return [flight for flight, _, where in running if where == place and not flight.over()]
 
-    def after_fork_in_child(self) -> None:
-        """Forget the parent's, which do not run in the child."""
-        self._running = []
-        self._kept.clear()
-
     def of(self, scope: str, request: Request) -> Preparation | None:
         """Return the preparation of a conversation; ``None`` if this request does not continue the
         one before.
@@ -112,6 +107,8 @@ class Preparations(ForkAware):
         said = [message for message in request.original if form.speaker(message) != "system"]
         body = said[:-1]
         shorter = len(request.original) - len(request.messages)
+        # Those of the parent do not run in a forked child.
+        scope = f"{os.getpid()} {scope}"
 
         def key(at: int) -> str:
             # Fewer are the same in many conversations: "Done." and "Thanks!".
@@ -152,7 +149,7 @@ class Preparations(ForkAware):
             return
         loop = running_loop() if io.awaits else None
         thread = threading.get_ident() if io.asynchronous else 0
-        flight = Flight("", {}, loop, thread, leads=True)
+        flight = Flight(loop, thread)
         with self._lock:
             self._running = [item for item in self._running if not item[0].over()]
             mine = sum(of == tenant for _, of, _ in self._running)

@@ -41,8 +41,8 @@ class OneSummary:
             seconds: Longest wait.
         """
         state = self._state
-        flight = state.flights.join(key)
-        if not flight.leads:
+        flight, leads = state.flights.join(key)
+        if not leads:
             await flight.wait(self._io, min(LONGEST_WAIT, seconds))
             return
         self._hold(flight.release)
@@ -69,7 +69,6 @@ class OneSummary:
             claimed: Any = True
             with state.safely("memory"):
                 claimed = memory.claim(key, _CLAIM_SECONDS)
-            state.log_reports(memory)
             release = getattr(claimed, "release", None)
             if callable(release):
                 self._hold(partial(self._io.beside, partial(self._give_back, release)))

@@ -337,11 +337,9 @@ class Performer:
         request = self.request
         scope = self.scope + ahead.SCOPE * self.is_ahead
         use = partial(getattr(matcher, method), scope, request.format, request.original, *given)
-        result = None
         with state.safely("memory"):
-            result = await use(io=self.io, large=self.large)
-        state.log_reports(matcher.memory)
-        return result
+            return await use(io=self.io, large=self.large)
+        return None
 
     async def prepare(self, call: Attempt, ratio: float, target: int) -> None:
         """Have this compaction made in the background, unless that is done or under way, or the

@@ -34,7 +34,7 @@ from compacter.events import (
 )
 from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
-from compacter.memory.protocol import BaseMemory, base_memory
+from compacter.memory.protocol import base_memory
 from compacter.messages.format import Message
 from compacter.messages.refusals import detect_sealed
 from compacter.options import Options
@@ -120,12 +120,12 @@ class State:
         """``pin``; a message for which it fails is pinned."""
         if "memory" in changed:
             self.memory = None if options.memory is None else base_memory(options.memory)
+            if self.memory is not None:
+                self.memory.write_log = self.log.write
             # Compacters with the same memory also share the compactions in progress.
             self.flights = self.memory.flights if self.memory is not None else SingleFlight()
             self._aside = InProcessMemory(_MOST_PREPARED)
-        match = partial(
-            Matcher, alternate=options.alternate_roles, on_unencodable=self._report_unencodable
-        )
+        match = partial(Matcher, alternate=options.alternate_roles)
         self.matcher = None if self.memory is None else match(self.memory)
         self.prepared = self.matcher or match(self._aside)
         """Where compactions made ahead are kept: without a memory, in one for them alone."""
@@ -243,16 +243,6 @@ class State:
             yield
         except Exception as error:  # noqa: BLE001 - a hook's or a memory's
             self.log.failed(what, error)
-
-    def log_reports(self, memory: BaseMemory) -> None:
-        """Log what happened to a memory since it was last used."""
-        for report in memory.take_reports():
-            name = f"compacter.{report.name}"
-            self.log.write(report.level, name, report.sentence, {"address": report.address})
-
-    def _report_unencodable(self, reason: str) -> None:
-        said = f"not remembered: {reason}"
-        self.log.write("debug", "compacter.not_remembered", said, {"reason": reason})
 
 
 def _recall_of(options: Options, log: Log) -> Recall:

@@ -34,9 +34,9 @@ async def warmed_up(io: IO) -> None:
 
 def _load() -> None:
     from compacter.overflow.table import default_table
-    from compacter.runtime.models import known
+    from compacter.runtime.models import window
 
-    known()
+    window(None)
     for name in ("recall.turns", "compaction.run", "summary.write"):
         import_module(f"compacter.{name}")
     default_table()

@@ -288,5 +288,4 @@ class _CountingLog(Log):
 
 def is_open(state: State) -> bool:
     """Return whether the memory of a state is not used because it failed."""
-    memory = state.memory
-    return memory is not None and any(circuit.is_open for circuit in memory.circuits)
+    return state.memory is not None and state.memory.is_away

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import UserList
 from collections.abc import Iterable, Sequence
-from typing import Any, Self, SupportsIndex
+from contextlib import suppress
+from typing import Annotated, Any, Self, SupportsIndex
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
 from compacter.compaction.sizes import Calibration, Sizes
-from compacter.errors import CompactionError, ConfigurationError, check_text, whole_number
-from compacter.history.snapshot import read_snapshot, write_snapshot
-from compacter.memory.record import conversation_digest
+from compacter.errors import (
+    CompactionError,
+    ConfigurationError,
+    InvalidHistoryError,
+    check_text,
+    whole_number,
+)
+from compacter.memory.record import conversation_digest, restore_bytes, storable
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
 from compacter.recall.archive import Archive
@@ -22,8 +31,24 @@ from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
-# Types that can be added to a history.
-_LISTS = (UserList, list, tuple)
+
+
+VERSION = 1
+
+
+class Snapshot(BaseModel):
+    """Content of a snapshot."""
+
+    # Errors quote no message.
+    model_config = ConfigDict(frozen=True, strict=True, hide_input_in_errors=True)
+
+    version: Annotated[int, Field(ge=VERSION, le=VERSION)]
+    messages: list[dict[str, Any] | str]
+    pins: list[bool]
+    rules: list[str] = []
+    wire_format: str | None = None
+    conversation: str | None = None
+    archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
 
 
 class History(UserList[Message]):
@@ -74,14 +99,14 @@ class History(UserList[Message]):
             whole_number("max_tokens", max_tokens, least=1, of="tokens")
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
         super().__init__(check_messages(messages, Iterable))
-        # The pinned messages by their ``id``, which is not given to another message meanwhile.
-        self._pinned: dict[int, Message] = dict(getattr(messages, "_pinned", {}))
-        self._rules: tuple[str, ...] = getattr(messages, "rules", ())
-        given = getattr(messages, "archive", None) if archive else None
-        self._archive: Archive = (given or Archive()).copy()
-        self._keeps = archive
-        named: str = getattr(messages, "conversation", "")
-        self._conversation = conversation or named
+        # As objects, which a deep copy and a pickle keep the same as those of the list.
+        self._pinned: list[Message] = list(getattr(messages, "_pinned", ()))
+        self.rules: tuple[str, ...] = getattr(messages, "rules", ())
+        """Texts of the messages that were appended as rules, oldest first."""
+        kept = getattr(messages, "archive", None) or Archive()
+        self.archive: Archive | None = kept.copy() if archive else None
+        """Archive of the compacted messages; ``None`` with ``archive=False``."""
+        self._conversation = conversation or str(getattr(messages, "conversation", ""))
         # Size, in characters, at which a compaction did not come below the threshold.
         self._size_above = 0
         self._compacter = compacter or Compacter()
@@ -89,8 +114,6 @@ class History(UserList[Message]):
         self._wire_format = wire_format
         self._max_tokens = max_tokens
         self._reserve_tokens = reserve_tokens
-
-    # -- the list ----------------------------------------------------------------------------------
 
     @property
     def messages(self) -> list[Message]:
@@ -114,8 +137,8 @@ class History(UserList[Message]):
         if isinstance(index, slice):
             self.data[index] = several
             return
-        if id(self.data[index]) in self._pinned:
-            self._pinned[id(value)] = value
+        if id(self.data[index]) in self.pinned_ids():
+            self._pinned.append(value)
         self.data[index] = value
 
     def insert(self, i: int, item: Message, *, pinned: bool = False) -> None:
@@ -128,38 +151,28 @@ class History(UserList[Message]):
         """
         check_messages([item])
         if pinned:
-            self._pinned[id(item)] = item
+            self._pinned.append(item)
         self.data.insert(i, item)
 
     def extend(self, other: Iterable[Message]) -> None:
-        """Append messages; those of another ``History`` keep their pins.
-
-        Args:
-            other: The messages.
-        """
+        """Append the messages of ``other``; those of a ``History`` keep their pins."""
         self[len(self) :] = other
-        self._pinned |= getattr(other, "_pinned", {})
+        self._pinned += getattr(other, "_pinned", ())
 
     def __iadd__(self, other: Iterable[Message]) -> Self:
         self.extend(other)
         return self
 
-    def __add__(self, other: Iterable[Message]) -> History:
+    def __add__(self, other: Iterable[Message]) -> Self:
         """Return a new ``History`` with these messages, then those of another one or of a list."""
-        if not isinstance(other, _LISTS):
-            return NotImplemented
-        return self._with(other, len(self))
-
-    def __radd__(self, other: Iterable[Message]) -> History:
-        """Return a new ``History`` with the messages of a list, then these."""
-        if not isinstance(other, _LISTS):
-            return NotImplemented
-        return self._with(other, 0)
-
-    def _with(self, other: Iterable[Message], at: int) -> Self:
         longer = self.copy()
-        longer[at:at] = other
-        longer._pinned |= getattr(other, "_pinned", {})  # noqa: SLF001 - of this class
+        longer.extend(other)
+        return longer
+
+    def __radd__(self, other: Iterable[Message]) -> Self:
+        """Return a new ``History`` with the messages of a list, then these."""
+        longer = self.copy()
+        longer[:0] = other
         return longer
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
@@ -172,9 +185,9 @@ class History(UserList[Message]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"there is no message {index}: the history has {len(self)}")
         message = self.data[index]
-        self._pinned.pop(id(message), None)
+        self._pinned = [other for other in self._pinned if other is not message]
         if pinned:
-            self._pinned[id(message)] = message
+            self._pinned.append(message)
 
     def unpin(self, index: int) -> None:
         """Remove the pin of the message at ``index``. Raises ``IndexError``."""
@@ -183,35 +196,26 @@ class History(UserList[Message]):
     @property
     def pins(self) -> tuple[bool, ...]:
         """For each message, whether it is pinned."""
-        return tuple(id(message) in self._pinned for message in self.data)
+        pinned = self.pinned_ids()
+        return tuple(id(message) in pinned for message in self.data)
 
     def pinned_ids(self) -> frozenset[int]:
         """Return the ``id`` of each pinned message object."""
-        return frozenset(self._pinned)
+        return frozenset(map(id, self._pinned))
 
     @property
     def version(self) -> object:
         """The messages and pins now; a compaction is installed only if these have not changed."""
         return self.messages, self.pinned_ids()
 
-    def _set(self, messages: list[Message], pins: Iterable[bool]) -> None:
-        pinned = zip(messages, pins, strict=True)
-        self._pinned = {id(message): message for message, is_pinned in pinned if is_pinned}
-        self.data = messages
-
     @property
     def conversation(self) -> str:
         """Name in events; empty while there are too few messages for a digest."""
         if not self._conversation and len(self) > 3:  # One may be a system message.
-            self._conversation = self._digest()
+            with suppress(UnknownFormatError):
+                form = format_of(self.messages, self._wire_format)
+                self._conversation = conversation_digest(form, self.messages)
         return self._conversation
-
-    def _digest(self) -> str:
-        try:
-            form = format_of(self.messages, self._wire_format)
-        except UnknownFormatError:
-            return ""
-        return conversation_digest(form, self.messages)
 
     def __repr__(self) -> str:
         return f"History({len(self)} messages, {sum(self.pins)} pinned)"
@@ -220,8 +224,9 @@ class History(UserList[Message]):
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
         clone.data = list(self.data)
-        clone._pinned = dict(self._pinned)
-        clone._archive = self._archive.copy()
+        clone._pinned = list(self._pinned)
+        if self.archive is not None:
+            clone.archive = self.archive.copy()
         return clone
 
     copy = __copy__
@@ -230,11 +235,13 @@ class History(UserList[Message]):
         """Return the state to pickle, or to copy deeply: of the Compacter its options, of the
         archive its contents.
         """
-        return {**self.__dict__, "_pinned": self.pins, "_archive": self._archive.snapshot()}
+        archive = self.archive
+        return {**vars(self), "archive": None if archive is None else archive.snapshot()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _archive=Archive.restored(state["_archive"]))
-        self._set(self.data, state["_pinned"])
+        vars(self).update(state)
+        if self.archive is not None:
+            self.archive = Archive.restored(self.archive)
 
     def append(self, item: Message, *, pinned: bool = False, rule: bool = False) -> None:
         """Append a message.
@@ -247,26 +254,19 @@ class History(UserList[Message]):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
-        # Items of the Responses API have a type, and Gemini's messages parts.
-        is_message = not isinstance(item, dict) or item.keys() & {"role", "type", "parts"}
-        if not is_message or (isinstance(item, str) and self._wire_format != "gemini"):
+        # Items of the Responses API have a type, and Gemini's messages parts, or are texts.
+        is_text = isinstance(item, str) and self._wire_format != "gemini"
+        if is_text or (isinstance(item, dict) and not item.keys() & {"role", "type", "parts"}):
+            given = "a text" if is_text else "one without a role"
             raise ConfigurationError(
-                'append takes a message such as {"role": "user", "content": "..."}, not '
-                f"{'one without a role' if isinstance(item, dict) else 'a text'}"
+                f'append takes a message such as {{"role": "user", "content": "..."}}, not {given}'
             )
         if rule:
             text = format_of([item], self._wire_format).plain_text(item)
             if not (text and text.strip()):
                 raise ConfigurationError("rule=True takes a message with text")
-            self._rules = (*self._rules, text)
+            self.rules = (*self.rules, text)
         self.insert(len(self), item, pinned=pinned)
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """Texts of the messages that were appended as rules, oldest first."""
-        return self._rules
-
-    # -- compaction --------------------------------------------------------------------------------
 
     def tokens(self) -> int:
         """Return the size in tokens: by ``token_counter``, else estimated by earlier replies."""
@@ -317,11 +317,6 @@ class History(UserList[Message]):
         """As ``compact``, with the same arguments, without blocking the event loop."""
         return await self._compact(ASYNC, budget, summary, forced=True)
 
-    @property
-    def archive(self) -> Archive | None:
-        """Archive of the compacted messages; ``None`` with ``archive=False``."""
-        return self._archive if self._keeps else None
-
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """Return the passages most relevant to a query, also of compacted messages, best first.
 
@@ -345,11 +340,10 @@ class History(UserList[Message]):
         if version != self.version:
             return False
         before = self.messages
-        if self._keeps:
+        if self.archive is not None:
             form = format_of(before, self._wire_format)
-            removed = len(before) - len(messages)
-            self._archive.add(folded(before, messages, form), removed, redact)
-        self._conversation = self._conversation or self._digest()
+            self.archive.add(folded(before, messages, form), len(before) - len(messages), redact)
+        self._conversation = self.conversation
         # In place, so that a message which another thread appends now is not lost.
         self.data[: len(before)] = messages
         return True
@@ -396,9 +390,7 @@ class History(UserList[Message]):
         return sum(map(form.size, self.messages))
 
     def _budget(self) -> int | None:
-        """Return the size to compact to, in characters; ``None`` if that is not needed, or did not
-        help before.
-        """
+        """Return the size to compact to, in characters; ``None`` if no compaction is due."""
         limit = self._threshold()
         size = self._size()
         if limit is None or not size:
@@ -417,19 +409,19 @@ class History(UserList[Message]):
         limit = self._sizes.threshold(trigger)
         return limit and max(1, limit - self._reserve_tokens)
 
-    # -- persistence -------------------------------------------------------------------------------
-
     def snapshot(self) -> str:
         """Return messages, pins, rules and archive as versioned JSON; SDK objects become dicts."""
         frozen = self.copy()
-        return write_snapshot(
-            frozen.messages,
-            pins=frozen.pins,
-            wire_format=self._wire_format,
-            rules=self._rules,
-            conversation=self.conversation,
-            archive=self._archive.snapshot() if self._archive else None,
-        )
+        content = {
+            "version": VERSION,
+            "wire_format": self._wire_format,
+            "messages": frozen.data,
+            "pins": frozen.pins,
+            "rules": self.rules,
+            "conversation": self.conversation,
+            "archive": self.archive.snapshot() if self.archive else None,
+        }
+        return json.dumps(storable(content))
 
     def restore(self, snapshot: str | bytes) -> None:
         """Replace messages, pins, rules and archive by those of a snapshot.
@@ -441,10 +433,18 @@ class History(UserList[Message]):
             InvalidHistoryError: It is not a snapshot, damaged, or of another version. The history
                 is then unchanged.
         """
-        read = read_snapshot(snapshot, self._wire_format)
-        if self._keeps:
-            self._archive = read.archive
+        try:
+            read = Snapshot.model_validate(json.loads(snapshot, object_hook=restore_bytes))
+            format_of(read.messages, read.wire_format or self._wire_format)
+            pinned = [message for message, pin in zip(read.messages, read.pins, strict=True) if pin]
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise InvalidHistoryError(
+                f"not a History snapshot of version {VERSION}, or damaged: {error}"
+            ) from None
+        if self.archive is not None:
+            self.archive = read.archive
         self._wire_format = read.wire_format or self._wire_format
-        self._rules = tuple(read.rules)
+        self.rules = tuple(read.rules)
         self._conversation = read.conversation or self._conversation
-        self._set(read.messages, read.pins)
+        self._pinned = pinned
+        self.data = read.messages

@@ -4,10 +4,10 @@ summary once.
 
 from __future__ import annotations
 
-from compacter.memory.circuit import MemoryUnavailable
 from compacter.memory.inprocess import InProcessMemory
 from compacter.memory.protocol import BaseMemory, Claim, Memory
 from compacter.memory.record import Record
+from compacter.memory.stored import MemoryUnavailable
 
 __all__ = [
     "BaseMemory",

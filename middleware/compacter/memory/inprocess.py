@@ -80,7 +80,7 @@ class InProcessMemory(BaseMemory):
         """Return a claim for any ``key`` and ``seconds``, as threads and tasks wait for each other
         by ``flights``.
         """
-        return HeldClaim(lambda: None)
+        return HeldClaim()
 
     def clear(self) -> None:
         """Delete all records."""

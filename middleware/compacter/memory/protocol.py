@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
-from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
-from compacter.memory.circuit import Circuit, Report
 from compacter.memory.record import Record
 from compacter.runtime.single_flight import SingleFlight
-
-DEADLINE = 1.0
-"""Default time limit of one operation of a memory, in seconds."""
-WEEK = 7 * 86_400.0
-"""Default time in seconds for which a memory that outlives the process keeps an unused record."""
-PER_KEY = 32
-"""Most records that it keeps under one key: older ones of a conversation matter only to its forks.
-"""
-# Most reports that wait for a call to log them: a program may use a memory without any call.
-_MOST_REPORTS = 16
 
 
 class Claim(Protocol):
@@ -95,31 +81,21 @@ class BaseMemory(Memory):
     blocking: bool = True
     """Whether the methods may wait for a disk or a network. Async calls then run them in a thread,
     and wait for calls of other processes by ``claim``."""
-    circuits: tuple[Circuit, ...] = ()
-    """Counters of its failures; empty for a memory that is always used."""
     failures: tuple[type[Exception], ...] = ()
-    """Exceptions that the circuits count and report, once for many."""
+    """Exceptions that the memory reports itself, once for many."""
 
     def __init__(self) -> None:
         self.flights = SingleFlight()
         """Compactions in progress in this process, for all calls that share this memory."""
         self.matches: dict[str, int] = {}
         """For the id of a record, Python's hash of the messages that it last matched."""
-        self._token = secrets.token_hex(16)
-        self._reports: deque[Report] = deque(maxlen=_MOST_REPORTS)
+        self.write_log: Callable[..., object] = lambda *_: None
+        """Writes to the log of the ``Compacter`` that uses the memory; see ``Log.write``."""
 
     @property
-    def owner(self) -> str:
-        """Owner of the claims made by this object; another one in a forked child."""
-        return f"{self._token}:{os.getpid()}"
-
-    def take_reports(self) -> list[Report]:
-        """Return what happened to the memory since the last time, for the log, each once."""
-        reports: list[Report] = []
-        with suppress(IndexError):  # Another thread may be faster.
-            while self._reports:
-                reports.append(self._reports.popleft())
-        return reports
+    def is_away(self) -> bool:
+        """Whether the memory failed several times in a row, and has not worked since."""
+        return False
 
     def empty(self) -> bool:
         """Return whether the memory is certainly empty, without waiting. Calls do not look up
@@ -132,10 +108,10 @@ class HeldClaim:
     """A claim that was granted to this process.
 
     Args:
-        give_back: Ends it in the store, if it is still this owner's.
+        give_back: Ends it in the store, if it is still this owner's; ``None`` if it is not stored.
     """
 
-    def __init__(self, give_back: Callable[[], object] | None) -> None:
+    def __init__(self, give_back: Callable[[], object] | None = None) -> None:
         self._give_back = give_back
         self._process = os.getpid()
 

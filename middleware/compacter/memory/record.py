@@ -11,16 +11,17 @@ import base64
 import json
 import marshal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
+from typing import Any
 
 from compacter.messages.fields import Json, Unencodable, members
 from compacter.messages.format import Message, MessageFormat
 
-VERSION = 4
+VERSION = 5
 """Version of the stored form; a record of another version is ignored."""
 BYTES = "compacter:bytes"
 """Key of an object in place of bytes, which JSON does not have."""
@@ -30,27 +31,12 @@ _STARTS = 4
 # Number of messages in the key, if as many were compacted in a row: many conversations share the
 # first message.
 _RUN = 4
-LONGEST_OPENING = _STARTS + _RUN - 1
-"""Number of messages read to compute the keys of a lookup."""
 # Bytes of a message that count for a key: a lookup must not read a book each time.
 _CLIP = 65_536
-# Messages encoded at a time: few enough to stay in the processor's cache.
-_BLOCK = 64
 # Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
 PLAIN = 2
 # Approximate overhead of an entry in a memory, in bytes.
-_ENTRY = 1_000
-
-
-@dataclass(frozen=True)
-class StoredMessage:
-    """An inserted message: a summary, a filler, or an edited message in place of an original."""
-
-    position: int
-    """Position of the message that follows it."""
-    message: Message
-    behind_system: bool = False
-    """Whether it comes after the system messages that precede that position, or before them."""
+_ENTRY = 2_000
 
 
 @dataclass(frozen=True)
@@ -65,20 +51,20 @@ class Record:
     """Digest of the scope and the first compacted messages, by which a lookup finds the record."""
     boundary: int
     """Position from which on all messages stay verbatim."""
-    kept: tuple[int, ...]
-    """Positions before the boundary that stay verbatim too, ascending."""
-    literals: tuple[StoredMessage, ...]
-    """Inserted messages, in order."""
+    head: tuple[int | Message | None, ...]
+    """What precedes them in the view, behind the leading system messages, in order: the position of
+    a message that stays verbatim; ``None`` for a system message; or an inserted message: a summary,
+    a filler, or an edited message in place of an original."""
     digest: str
-    """Digest of the compacted messages: all before the boundary that are not kept."""
+    """Digest of the compacted messages: all before the boundary that are not in ``head``."""
     last: str
     """Digest of the last compacted message, which distinguishes most histories without reading them
     whole."""
     folded_user: int = -1
     """Position of the last genuine user message that was compacted; -1 if there is none."""
-    window: int = 0
-    """Context window of the model in tokens, as known then, so that a restarted program need not
-    learn it from another refusal; 0: unknown."""
+    window: int | None = None
+    """Context window of the model in tokens, if it was known then, so that a restarted program need
+    not learn it from another refusal."""
 
     @property
     def id(self) -> str:
@@ -87,6 +73,11 @@ class Record:
         """
         return f"{self.key}:{self.boundary}:{self.digest}"
 
+    @property
+    def kept(self) -> list[int]:
+        """Positions before the boundary whose messages stay verbatim too."""
+        return [item for item in self.head if isinstance(item, int)]
+
     def to_json(self) -> str:
         """Return the record as ASCII text with a checksum; messages of an SDK's own class become
         dicts.
@@ -94,16 +85,12 @@ class Record:
         Raises ``Unencodable`` for data that could not be read back unchanged.
         """
         try:
-            literals = [
-                [literal.position, _storable(literal.message), literal.behind_system]
-                for literal in self.literals
-            ]
-            body = json.dumps({**vars(self), "literals": literals})
+            body = json.dumps({**vars(self), "head": storable(self.head)})
         except (TypeError, ValueError, RecursionError) as error:
             raise Unencodable(
                 f"a record cannot be stored as JSON: {type(error).__name__}"
             ) from error
-        return f"{VERSION} {_seal(body)} {body}"
+        return f"{VERSION} {_checksum(body)} {body}"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record | None:
@@ -111,35 +98,36 @@ class Record:
         record.
         """
         with suppress(Exception):  # Whatever stands there in place of a record.
-            version, seal, body = (text if isinstance(text, str) else text.decode()).split(" ", 2)
-            if version == str(VERSION) and seal == _seal(body):
+            version, checksum, body = (text if isinstance(text, str) else text.decode()).split(
+                " ", 2
+            )
+            if version == str(VERSION) and checksum == _checksum(body):
                 fields = json.loads(body, object_hook=restore_bytes)
-                literals = tuple(StoredMessage(*literal) for literal in fields.pop("literals"))
-                return cls(literals=literals, kept=tuple(fields.pop("kept")), **fields)
+                return cls(**{**fields, "head": tuple(fields["head"])})
         return None
+
+
+def _checksum(body: str) -> str:
+    return blake2b(body.encode("ascii"), digest_size=16).hexdigest()
 
 
 def footprint(record: Record) -> int:
     """Return about as many bytes as a record keeps alive, rather more than less."""
-    return _ENTRY * (1 + len(record.literals)) + 2 * sys.getsizeof(repr(record.literals))
+    return _ENTRY + 2 * sys.getsizeof(repr(record.head))
 
 
-def _seal(body: str) -> str:
-    return blake2b(body.encode("ascii"), digest_size=16, person=b"compacter record").hexdigest()
-
-
-def _storable(value: Json) -> Json:
-    """Return ``value`` in a form that JSON returns unchanged."""
+def storable(value: Json) -> Json:
+    """Return ``value`` in a form that JSON returns unchanged. Raises ``Unencodable``."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (bytes, bytearray)):
         return {BYTES: base64.b64encode(value).decode()}
     if isinstance(value, (list, tuple)):
-        return [*map(_storable, value)]
+        return [*map(storable, value)]
     held = members(value)
     if not isinstance(held, Mapping) or BYTES in held or set(map(type, held)) - {str}:
         raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
-    return {key: _storable(inner) for key, inner in held.items()}
+    return {key: storable(inner) for key, inner in held.items()}
 
 
 def restore_bytes(value: dict[str, Json]) -> Json:
@@ -155,36 +143,28 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
     Raises only ``Unencodable``, for a message that cannot be distinguished from all others.
     """
     digest = sha256(marshal.dumps(scope, PLAIN))  # Most processors have instructions for it.
-    for start in range(0, len(messages), _BLOCK):
-        contents: list[Json] = []
-        for message in messages[start : start + _BLOCK]:
-            if type(message) is dict and len(message) == 2:
-                # The most common form needs no conversion.
-                role = message.get("role")
-                text = message.get("content")
-                if type(role) is str and type(text) is str and text[:1] != "\0":
-                    contents.append((text, role))
-                    continue
-            content = form.content(message)
-            plain_text = isinstance(content, dict) and list(content) == ["content", "role"]
-            contents.append(tuple(content.values()) if plain_text else content)
-        digest.update(marshal.dumps(contents, PLAIN))
+    for message in messages:
+        content = None
+        if type(message) is dict and len(message) == 2:
+            # The most common form needs no conversion.
+            role = message.get("role")
+            text = message.get("content")
+            if type(role) is str and type(text) is str and text[:1] != "\0":
+                content = {"content": text, "role": role}
+        digest.update(marshal.dumps(content or form.content(message), PLAIN))
     return digest.hexdigest()[:32]
 
 
-def message_digest(form: MessageFormat, message: Message) -> bytes:
+def _message_digest(form: MessageFormat, message: Message) -> bytes:
     """Return the digest of the beginning and the length of one message. Raises as
     ``prefix_digest`` does.
     """
     data = marshal.dumps(form.content(message), PLAIN)
-    more = max(0, len(data) - _CLIP).to_bytes(8, "big")
-    return blake2b(data[:_CLIP], digest_size=16, salt=more).digest()
+    return _digest([data[:_CLIP], len(data)])
 
 
-def chain(parts: Iterable[bytes], scope: str = "") -> str:
-    """Return the digest of message digests, in order, for calls of this scope."""
-    begin = blake2b(scope.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return blake2b(b"".join((begin, *parts)), digest_size=16).hexdigest()
+def _digest(values: list[Any]) -> bytes:
+    return blake2b(marshal.dumps(values, PLAIN), digest_size=16).digest()
 
 
 def conversation_digest(form: MessageFormat, messages: Sequence[Message], count: int = 3) -> str:
@@ -194,32 +174,32 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     Many conversations begin with the same greeting, so one message is not enough. Empty if none can
     be encoded.
     """
-    digests = [*filter(None, _digests(form, messages, count))]
-    return chain(digests)[:16] if digests else ""
+    digests = [*filter(None, _openings(form, messages, count))]
+    return _digest(digests).hex()[:16] if digests else ""
 
 
 def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[str]:
     """Return the keys of the records that may match this history; ``record_key`` of each match is
     among them. Keys with a message that cannot be encoded are left out.
     """
-    openings = [*_digests(form, messages, LONGEST_OPENING)]
+    openings = [*_openings(form, messages, _STARTS + _RUN - 1)]
     runs = [
         openings[start : start + run]
         for start in range(_STARTS)
         for run in (1, _RUN)
         if start + run <= len(openings)
     ]
-    return [*dict.fromkeys(chain(parts, scope) for parts in runs if all(parts))]
+    return [*dict.fromkeys(_digest([scope, *parts]).hex() for parts in runs if all(parts))]
 
 
-def _digests(form: MessageFormat, messages: Sequence[Message], count: int) -> Iterator[bytes]:
+def _openings(form: MessageFormat, messages: Sequence[Message], count: int) -> Iterator[bytes]:
     """Yield the digests of the first messages, without system messages; an empty one for a message
     that cannot be encoded.
     """
     spoken = (message for message in messages if form.speaker(message) != "system")
     for message in islice(spoken, count):
         try:
-            yield message_digest(form, message)
+            yield _message_digest(form, message)
         except Unencodable:
             yield b""
 
@@ -232,10 +212,7 @@ def record_key(
     ``body`` is the history without system messages, ``folded`` the positions in it that were
     compacted, ascending. Raises ``Unencodable``.
     """
-    start = folded[0]
-    run = 1
-    if start >= _STARTS:
-        start = 0
-    elif folded[_RUN - 1 : _RUN] == [start + _RUN - 1]:
-        run = _RUN
-    return chain([message_digest(form, message) for message in body[start : start + run]], scope)
+    start = folded[0] if folded[0] < _STARTS else 0
+    run = _RUN if [*folded[:_RUN]] == [*range(start, start + _RUN)] else 1
+    parts = (_message_digest(form, message) for message in body[start : start + run])
+    return _digest([scope, *parts]).hex()

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.errors import ConfigurationError, seconds
-from compacter.memory.circuit import Circuit, MemoryUnavailable
-from compacter.memory.protocol import (
+from compacter.memory.protocol import Claim, HeldClaim
+from compacter.memory.record import Record
+from compacter.memory.stored import (
     DEADLINE,
     PER_KEY,
     WEEK,
-    Claim,
-    HeldClaim,
+    Encryption,
+    MemoryUnavailable,
+    StoringMemory,
 )
-from compacter.memory.record import Record
-from compacter.memory.stored import Encryption, StoringMemory
 from compacter.runtime.io import in_thread
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Most connections of a process; a thread waits for one, as the server answers within milliseconds.
-_CONNECTIONS = 32
 # Steps in which an answer is awaited. Each gives the thread that reads it a turn, however busy the
 # interpreter is.
 _STEPS = 10
@@ -61,6 +60,8 @@ class RedisMemory(StoringMemory):
         ConfigurationError: An argument is invalid.
     """
 
+    kind = "the Redis server"
+
     def __init__(
         self,
         url: str | Redis | RedisCluster,
@@ -77,16 +78,13 @@ class RedisMemory(StoringMemory):
                 'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
             ) from error
         self._client: Any = _check_client(_connect(url, deadline))
-        address = _address(self._client)
-        super().__init__(address or "the Redis server", deadline, encryption)
+        super().__init__(_address(self._client), deadline, encryption)
         self.ttl = seconds("ttl", ttl)
         name: Any = namespace
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"namespace takes a non-empty string, not {namespace!r}")
         self.namespace = namespace
         self._url = url if isinstance(url, str) else None
-        self._circuit = Circuit("the Redis server", address, self._reports.append)
-        self.circuits = (self._circuit,)
         self.failures = (MemoryUnavailable, redis.ConnectionError, redis.TimeoutError, OSError)
 
     def __repr__(self) -> str:
@@ -107,12 +105,7 @@ class RedisMemory(StoringMemory):
             for key in keys:
                 pipeline.hvals(self._name("records", key))
                 pipeline.pexpire(self._name("records", key), _milliseconds(self.ttl))
-            answers = pipeline.execute(raise_on_error=False)[::2]
-            for answer in answers:
-                # A value of another type under one name must not hide the others.
-                if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
-                    raise answer
-            return [text for answer in answers if isinstance(answer, list) for text in answer]
+            return [text for texts in pipeline.execute()[::2] for text in texts]
 
         return self._decode(self._use(work))
 
@@ -128,9 +121,8 @@ class RedisMemory(StoringMemory):
             pipeline.hkeys(name)
             others = set(map(_text, pipeline.execute()[-1])) - {record.id}
             if len(others) >= PER_KEY:
-                # Those with the smallest boundaries go first; never the one just saved.
-                ranked = sorted(others, key=lambda other: (len(other), other))
-                self._client.hdel(name, *ranked[: len(others) + 1 - PER_KEY])
+                # The one with the smallest boundary goes; never the one just saved.
+                self._client.hdel(name, min(others, key=lambda other: (len(other), other)))
 
         self._use(work)
 
@@ -153,16 +145,18 @@ class RedisMemory(StoringMemory):
     def clear(self) -> None:
         """Delete all records of this namespace."""
         prefix = self._name("records", "")
-        for name in list(self._client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)):
-            # A namespace may be a prefix of another one.
-            if ":" not in _text(name).removeprefix(prefix):
+        pattern = re.sub(r"[*?\[\]\\]", "?", prefix)
+        for name in list(self._client.scan_iter(match=f"{pattern}*", count=1_000)):
+            # The pattern also matches other namespaces, and those that begin with this one.
+            rest = _text(name).removeprefix(prefix)
+            if rest != _text(name) and ":" not in rest:
                 self._client.delete(name)
 
     def close(self) -> None:
         """Close the connections, unless the client is your own; the next use opens them again."""
         if self._url is not None:
             self._client.close()
-        self._circuit.reset()
+        self.circuits[0].failures = 0
 
     def _use(self, work: Callable[[], T]) -> T:
         """Return the result of commands. Raises ``MemoryUnavailable`` after the deadline, or during
@@ -171,7 +165,7 @@ class RedisMemory(StoringMemory):
         The time-out of a socket begins anew with every byte, so the commands run in a thread, which
         is abandoned after the deadline.
         """
-        with self._circuit.count(self.failures):
+        with self.circuits[0].count(self):
             answer = in_thread(work)
             for _ in range(_STEPS):
                 wait((answer,), self.deadline / _STEPS)
@@ -185,7 +179,7 @@ class RedisMemory(StoringMemory):
         """Return the name of a key; two namespaces never have the same, as ``key`` is without
         colons.
         """
-        return f"{self.namespace}:{kind}:{key.replace('%', '%25').replace(':', '%3A')}"
+        return f"{self.namespace}:{kind}:{key}"
 
 
 def _connect(url: object, deadline: float) -> object:
@@ -197,9 +191,9 @@ def _connect(url: object, deadline: float) -> object:
     if not isinstance(url, str):
         return url
     try:
+        # A thread waits for a connection, as the server answers within milliseconds.
         pool = BlockingConnectionPool.from_url(
             url,
-            max_connections=_CONNECTIONS,
             timeout=deadline,
             # After the deadline nobody waits any more; these end the thread.
             socket_timeout=2 * deadline,
@@ -235,11 +229,6 @@ def _address(client: Any) -> str:  # noqa: ANN401 - as above
 
 def _milliseconds(seconds: float) -> int:
     return max(1, int(seconds * 1000))
-
-
-def _literal(text: str) -> str:
-    """Return a Redis pattern that matches only this text."""
-    return "".join(f"\\{letter}" if letter in "*?[]\\^-" else letter for letter in text)
 
 
 def _text(value: str | bytes) -> str:

@@ -1,44 +1,76 @@
 """Memory in a SQLite file, which outlives the process and is shared by the processes of one
 machine.
+
+Each operation opens the file, is one transaction, and closes it: a tenth of a millisecond to read,
+some milliseconds to write. So a fork inherits no connection, and a file that was deleted, damaged
+or replaced meanwhile is noticed at once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 from compacter.errors import ConfigurationError, seconds, whole_number
-from compacter.memory.circuit import MemoryUnavailable
-from compacter.memory.protocol import (
+from compacter.memory.protocol import Claim, HeldClaim
+from compacter.memory.record import Record
+from compacter.memory.stored import (
     DEADLINE,
     PER_KEY,
     WEEK,
-    Claim,
-    HeldClaim,
+    Circuit,
+    Encryption,
+    MemoryUnavailable,
+    StoringMemory,
 )
-from compacter.memory.record import Record
-from compacter.memory.sqlite_file import DAMAGED, LOCKED, File, result_code
-from compacter.memory.stored import Encryption, StoringMemory
-from compacter.runtime.database import Database
+from compacter.runtime.locks import Lock, was_forked_busy
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
 
 # Smallest time in seconds between two updates of a record's last use, so that reading seldom
 # writes.
 _TOUCH = 60.0
-# Seconds for which a claim is granted at most. One that would end later was made before the clock
-# was set back, and counts as expired.
-_LONGEST_CLAIM = 600.0
+# Seconds between two attempts while another process writes, which takes milliseconds.
+_AGAIN = 0.01
+# `PRAGMA user_version` of the file. A file with an older schema is emptied: its records can be made
+# again.
+_SCHEMA = 3
+# `PRAGMA application_id`: "cmpt".
+_APPLICATION = 0x636D7074
+_TABLES = f"""
+DROP TABLE IF EXISTS records;
+DROP TABLE IF EXISTS claims;
+CREATE TABLE records (id TEXT PRIMARY KEY, key TEXT NOT NULL,
+    body TEXT NOT NULL, used REAL NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX records_by_key ON records (key, used);
+CREATE INDEX records_by_use ON records (used);
+CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL,
+    expires REAL NOT NULL) STRICT, WITHOUT ROWID;
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {_SCHEMA}
+"""
+_STATE = (
+    "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master), "
+    "(SELECT count(*) FROM sqlite_master WHERE name IN ('records', 'claims')) "
+    "FROM pragma_application_id, pragma_user_version"
+)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SQLiteMemory(StoringMemory):
     """Memory in a SQLite file, which is created if missing, readable by its owner only.
 
-    Thread-safe, and safe among processes of one machine and across forks. It uses a write-ahead
-    log, so the file must not be on a network file system: https://www.sqlite.org/wal.html
+    Thread-safe, and safe among processes of one machine and across forks. The file must not be on a
+    network file system, whose locks do not hold: https://www.sqlite.org/lockingv3.html
 
     A file made by an older version is emptied, and a damaged file of this class is replaced by a
     new one, as the records can be made again. Errors after opening raise ``sqlite3.Error`` or
@@ -62,6 +94,7 @@ class SQLiteMemory(StoringMemory):
             program, or was made by a newer version.
     """
 
+    kind = "the SQLite file"
     failures = (MemoryUnavailable, sqlite3.Error, OSError)
 
     def __init__(
@@ -78,26 +111,22 @@ class SQLiteMemory(StoringMemory):
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
         self._lifetime = self.ttl or math.inf
-        report = self._reports.append
-        self._writing = File(self.path, self.deadline, report)
-        # With a write-ahead log readers do not wait for writers, so they must not share a
-        # connection.
-        self._reading = (
-            self._writing if self.path == ":memory:" else File(self.path, self.deadline, report)
-        )
-        self.circuits = (self._writing.circuit, self._reading.circuit)
+        # For reading and for writing: a file can be read while another process writes.
+        self.circuits = (Circuit(), Circuit())
+        # SQLite has locks for the whole process, which a child would find locked if it were forked
+        # while another thread holds them. So a fork waits for each use of it here.
+        self._lock = Lock()
+        self._in_memory: sqlite3.Connection | None = None
         try:
-            self._writing.use(lambda _: None)
+            self._attempt(lambda _: None)
         except MemoryUnavailable:
             pass
         except (OSError, sqlite3.Error) as error:
             # A file that another process has locked will be opened when it is used.
-            if result_code(error) not in LOCKED:
-                reason = str(error)
+            if _code(error) not in _LOCKED:
+                reason = f"{error}; name another file"
                 if isinstance(error, FileNotFoundError):
                     reason = "its folder is not there; make it, or name another file"
-                elif result_code(error) in DAMAGED:
-                    reason = f"{reason}; name another file"
                 raise ConfigurationError(
                     f"SQLiteMemory cannot use {self.path!r}: {reason}"
                 ) from error
@@ -106,7 +135,7 @@ class SQLiteMemory(StoringMemory):
         return f"SQLiteMemory({self.path!r}, max_entries={self.max_entries}, ttl={self.ttl})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A copy, also a pickled one, uses the same file and keys by its own connections.
+        # A copy, also a pickled one, uses the same file and keys.
         return partial(type(self), **self._options), (self.path, self.max_entries, self.ttl)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
@@ -121,14 +150,14 @@ class SQLiteMemory(StoringMemory):
         query = (
             f"SELECT CAST(body AS BLOB), used < ? FROM records WHERE key IN ({marks}) AND used >= ?"  # noqa: S608 - marks only
         )
-        rows = self._reading.use(lambda database: database.execute(query, (stale, *keys, oldest)))
+        rows = self._use(
+            lambda database: database.execute(query, (stale, *keys, oldest)).fetchall()
+        )
         if any(is_stale for _, is_stale in rows):
             touch = f"UPDATE records SET used = ? WHERE key IN ({marks}) AND used >= ?"  # noqa: S608 - as above
             # Without waiting or failing if another process is writing.
-            with contextlib.suppress(sqlite3.Error, MemoryUnavailable):
-                self._writing.use(
-                    lambda database: database.execute(touch, (now, *keys, oldest)), patient=False
-                )
+            with suppress(*self.failures):
+                self._attempt(lambda database: database.execute(touch, (now, *keys, oldest)))
         return self._decode(body for body, _ in rows)
 
     def save(self, record: Record) -> None:
@@ -136,7 +165,7 @@ class SQLiteMemory(StoringMemory):
         body = self._encode(record)
         now = time.time()
 
-        def work(database: Database) -> None:
+        def work(database: sqlite3.Connection) -> None:
             database.execute(
                 "INSERT OR REPLACE INTO records (id, key, body, used) VALUES (?, ?, ?, ?)",
                 (record.id, record.key, body, now),
@@ -149,7 +178,7 @@ class SQLiteMemory(StoringMemory):
                     (record.key, record.id, most),
                 )
 
-        self._writing.use(work, writes=True)
+        self._use(work, writes=True)
 
     def claim(self, key: str, seconds: float) -> Claim | None:
         """Return the right to make the summary identified by ``key`` for ``seconds``, or ``None``
@@ -158,31 +187,133 @@ class SQLiteMemory(StoringMemory):
         owner = self.owner
         now = time.time()
 
-        def take(database: Database) -> bool:
-            database.execute(
-                "DELETE FROM claims WHERE expires <= ? OR expires > ?", (now, now + _LONGEST_CLAIM)
-            )
+        def take(database: sqlite3.Connection) -> object:
+            database.execute("DELETE FROM claims WHERE expires <= ?", (now,))
             granted = database.execute(
                 "INSERT INTO claims (key, owner, expires) VALUES (?, ?, ?) ON CONFLICT (key) "
                 "DO UPDATE SET expires = excluded.expires WHERE owner = excluded.owner RETURNING 1",
-                (key, owner, now + min(seconds, _LONGEST_CLAIM)),
+                (key, owner, now + seconds),
             )
-            return bool(granted)
+            return granted.fetchone()
 
-        def give_back(database: Database) -> None:
+        def give_back(database: sqlite3.Connection) -> None:
             database.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
 
-        use = self._writing.use
-        return HeldClaim(partial(use, give_back, writes=True)) if use(take, writes=True) else None
+        if self._use(take, writes=True) is None:
+            return None
+        return HeldClaim(partial(self._use, give_back, writes=True))
 
     def clear(self) -> None:
         """Delete all records."""
-        self._writing.use(lambda database: database.execute("DELETE FROM records"), writes=True)
+        self._use(lambda database: database.execute("DELETE FROM records"), writes=True)
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        self._writing.close()
-        self._reading.close()
+        """Forget earlier failures, and the records of ``":memory:"``. A file is open only while it
+        is used.
+        """
+        with self._lock:
+            if self._in_memory is not None:
+                self._in_memory.close()
+                self._in_memory = None
+        for circuit in self.circuits:
+            circuit.failures = 0
+
+    def _use(self, work: Work[T], *, writes: bool = False) -> T:
+        """Return the result of ``work``, which gets the open database.
+
+        It runs in one transaction, again and again until the deadline while another process has
+        locked the file. Raises ``MemoryUnavailable``, ``sqlite3.Error`` or ``OSError``.
+        """
+        end = time.monotonic() + self.deadline
+        with self.circuits[writes].count(self):
+            while True:
+                try:
+                    return self._attempt(work, writes=writes)
+                except sqlite3.Error as error:
+                    if _code(error) not in _LOCKED or time.monotonic() >= end:
+                        raise
+                time.sleep(_AGAIN)
+
+    def _attempt(self, work: Work[T], *, writes: bool = False) -> T:
+        """Run ``work`` without waiting for others; first replace the file if it is damaged."""
+        with self._lock:
+            try:
+                return self._run(work, writes=writes)
+            except sqlite3.Error as error:
+                if _code(error) not in _DAMAGED or not self._remove():
+                    raise
+            return self._run(work, writes=writes)
+
+    def _run(self, work: Work[T], *, writes: bool) -> T:
+        if was_forked_busy():
+            raise MemoryUnavailable(
+                "SQLite is not used in this process: it was forked while SQLite was busy"
+            )
+        with self._opened() as database, database:
+            try:
+                _prepare(database, self.path)
+                if writes:
+                    database.execute("BEGIN IMMEDIATE")
+                return work(database)
+            except UnicodeDecodeError:
+                # SQLite's message quotes a name in the file, and is decoded strictly.
+                damage = sqlite3.DatabaseError("the file is damaged: a name in it is not UTF-8")
+                damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+                raise damage from None
+
+    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
+        if self.path != ":memory:":
+            if not os.path.exists(self.path):  # noqa: PTH110 - it does not raise
+                # SQLite gives its journal the permissions of this file.
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            return closing(sqlite3.connect(self.path, timeout=0, isolation_level=None))
+        if self._in_memory is None:
+            self._in_memory = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False
+            )
+        return nullcontext(self._in_memory)
+
+    def _remove(self) -> bool:
+        """Remove the file if its header is that of this class; return whether it was removed."""
+        with Path(self.path).open("rb") as file:
+            if file.read(72)[68:] != b"cmpt":
+                return False
+        for suffix in ("", "-journal"):
+            Path(self.path + suffix).unlink(missing_ok=True)
+        return True
+
+
+def _prepare(database: sqlite3.Connection, path: str) -> None:
+    """Create the tables if they are not there, or of an older version."""
+    if _is_ready(database, path):
+        return
+    database.execute("BEGIN IMMEDIATE")
+    if not _is_ready(database, path):  # Another process may just have created them.
+        for statement in _TABLES.split(";"):
+            database.execute(statement)
+    database.execute("COMMIT")
+
+
+def _is_ready(database: sqlite3.Connection, path: str) -> bool:
+    """Return whether the tables are there. Raises ``ConfigurationError`` if the file must not be
+    changed.
+    """
+    application, version, every, own = database.execute(_STATE).fetchone()
+    is_foreign = application != _APPLICATION and every
+    if is_foreign or version > _SCHEMA:
+        fault = (
+            "it is another program's database; name a file of its own"
+            if is_foreign
+            else "a newer version of compacter made it; upgrade llm-compacter, or name another file"
+        )
+        raise ConfigurationError(f"SQLiteMemory cannot use {path!r}: {fault}")
+    return (version, own) == (_SCHEMA, 2)
+
+
+def _code(error: BaseException) -> int:
+    """Return SQLite's primary result code, see https://www.sqlite.org/rescode.html."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
 
 
 def _file_name(path: object) -> str:

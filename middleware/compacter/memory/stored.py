@@ -5,18 +5,32 @@ With encryption, reading and writing records need a key: https://cryptography.io
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compacter.errors import ConfigurationError, seconds
-from compacter.memory.circuit import Report
+from compacter.errors import CompacterError, ConfigurationError, seconds
 from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet, MultiFernet
 
+DEADLINE = 1.0
+"""Default time limit of one operation, in seconds."""
+WEEK = 7 * 86_400.0
+"""Default time in seconds for which an unused record is kept."""
+PER_KEY = 32
+"""Most records that are kept under one key: older ones of a conversation matter only to its forks.
+"""
+FAILURES = 3
+"""Failures in a row after which a memory is not used: one may be a connection that ended."""
+PAUSE = 30.0
+"""Seconds for which it is not used; then one operation tries it."""
 # Beginning of every Fernet token: its version and a time before the year 2106, in base64.
 _BEGINNING = b"gAAAA"
 
@@ -24,6 +38,59 @@ _BEGINNING = b"gAAAA"
 Encryption: TypeAlias = "Fernet | MultiFernet | str | bytes | Sequence[str | bytes] | None"
 """A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or an
 object with the methods ``encrypt`` and ``decrypt`` of ``Fernet``."""
+
+
+class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
+    """A memory did not answer within its deadline, or failed several times and is not used for
+    half a minute.
+    """
+
+
+class Circuit:
+    """Counter of failures in a row. After three, a memory is not used for thirty seconds, so that
+    not every call waits for it.
+
+    Thread-safe, without a lock that a fork could find locked.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0
+        """Failures in a row."""
+        self._until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the memory has failed several times, and not worked since."""
+        return self.failures >= FAILURES
+
+    @contextlib.contextmanager
+    def count(self, memory: StoringMemory) -> Generator[None]:
+        """Count whether the block succeeds, and report to the memory when a pause begins, and when
+        it works again. Raises ``MemoryUnavailable`` during a pause.
+        """
+        if self.is_open and time.monotonic() < self._until:
+            raise MemoryUnavailable(
+                f"{memory.kind} failed a moment ago and is not used for some seconds"
+            )
+        # After a pause this operation tries; the others follow if it succeeds.
+        self._until = time.monotonic() + PAUSE
+        try:
+            yield
+        except memory.failures as error:
+            self.failures += 1
+            self._until = time.monotonic() + PAUSE
+            if self.failures == FAILURES:
+                # The first line of such a text names an address or a state, and never a record.
+                cause = f"{type(error).__name__}: {error}".partition("\n")[0]
+                memory.report(
+                    "memory_away",
+                    f"is not used for {PAUSE:g} seconds at a time: it failed {FAILURES} times in "
+                    f"a row ({cause}); calls go on without it",
+                )
+            raise
+        if self.is_open:
+            memory.report("memory_back", "answers again", "info")
+        self.failures = 0
 
 
 def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
@@ -49,18 +116,39 @@ class StoringMemory(BaseMemory):
     """Base class of memories that store text.
 
     Args:
-        place: Where it is stored, without credentials, for the log.
+        address: Where it is stored, without credentials, for the log; empty if that is unknown.
         deadline: Seconds that one operation may take.
         encryption: Keys or cipher; ``None`` for plain text.
     """
 
-    def __init__(self, place: str, deadline: float, encryption: Encryption) -> None:
+    kind: str
+    """What stores the text, such as "the Redis server"."""
+
+    def __init__(self, address: str, deadline: float, encryption: Encryption) -> None:
         super().__init__()
         self.deadline = seconds("deadline", deadline)
+        self.circuits: tuple[Circuit, ...] = (Circuit(),)
+        """Counters of its failures."""
         self._options: dict[str, Any] = {"deadline": deadline, "encryption": encryption}
         self._cipher = _cipher(encryption)
-        self._place = place
+        self._address = address
+        self._token = secrets.token_hex(16)
         self._is_unreadable_reported = False
+
+    @property
+    def owner(self) -> str:
+        """Owner of the claims made by this object; another one in a forked child."""
+        return f"{self._token}:{os.getpid()}"
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the memory failed several times in a row, and has not worked since."""
+        return any(circuit.is_open for circuit in self.circuits)
+
+    def report(self, name: str, what: str, level: str = "warning") -> None:
+        """Write to the log what happened, as the end of a sentence about the memory."""
+        place = f"{self.kind} at {self._address}".removesuffix(" at ")
+        self.write_log(level, f"compacter.{name}", f"{place} {what}", {"address": self._address})
 
     def _encode(self, record: Record) -> str:
         """Return the text to store for a record. Raises ``Unencodable``."""
@@ -80,10 +168,10 @@ class StoringMemory(BaseMemory):
             record = Record.from_json(self._cipher.decrypt(data) if self._cipher else data)
         if record is None and data.startswith(_BEGINNING) and not self._is_unreadable_reported:
             self._is_unreadable_reported = True
-            sentence = (
-                f"a record at {self._place} cannot be decrypted: it was written with another key, "
-                "or altered, and counts as missing. Give encryption that key too, after the one "
-                "that writes, or let such records expire"
+            self.report(
+                "memory_unreadable",
+                "has a record that cannot be decrypted: it was written with another key, or "
+                "altered, and counts as missing. Give encryption that key too, after the one "
+                "that writes, or let such records expire",
             )
-            self._reports.append(Report("memory_unreadable", sentence, self._place))
         return record

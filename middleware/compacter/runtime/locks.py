@@ -14,16 +14,12 @@ import time
 import weakref
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TypeVar
 
 PATIENCE = 1.5
 """Longest wait before a fork for all locks together, in seconds. It avoids a deadlock. Most locks
-are held for microseconds, but a memory may wait its ``deadline`` of one second for a file."""
+are held for microseconds, but a file may be slow to be written."""
 
-T = TypeVar("T")
-
-# Both by ``id``, as two locks or objects may be equal.
-_registered: weakref.WeakValueDictionary[int, ForkAware] = weakref.WeakValueDictionary()
+# By ``id``, as two locks may be equal.
 _locks: weakref.WeakValueDictionary[int, threading.RLock] = weakref.WeakValueDictionary()
 # Modules and packages to import before the next fork.
 _late: set[str] = set()
@@ -31,19 +27,6 @@ _late: set[str] = set()
 _fork = threading.local()
 # In a child, those that were not free.
 _missed: list[threading.RLock] = []
-
-
-class ForkAware:
-    """Base of classes with methods to call before and after a fork. Keeps no objects alive."""
-
-    def __init__(self) -> None:
-        _registered[id(self)] = self
-
-    def before_fork(self) -> None:
-        """Called in the thread that is about to fork."""
-
-    def after_fork_in_child(self) -> None:
-        """Called in the child, which has one thread, to replace locks and connections."""
 
 
 def was_forked_busy() -> bool:
@@ -66,9 +49,9 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
     return lock
 
 
-def _all(items: weakref.WeakValueDictionary[int, T]) -> list[T]:
+def _all_locks() -> list[threading.RLock]:
     # A copy made at once, whatever other threads add meanwhile.
-    return [item for reference in items.valuerefs() if (item := reference()) is not None]
+    return [lock for reference in _locks.valuerefs() if (lock := reference()) is not None]
 
 
 def import_before_fork(*names: str) -> None:
@@ -93,11 +76,9 @@ def _before() -> None:
     _fork.busy = []
     _finish_imports()
     end = time.monotonic() + PATIENCE
-    for lock in _all(_locks):
+    for lock in _all_locks():
         is_free = lock.acquire(timeout=max(0.0, end - time.monotonic()))
         (_fork.free if is_free else _fork.busy).append(lock)
-    for item in _all(_registered):
-        item.before_fork()
 
 
 def _after_in_parent() -> None:
@@ -107,11 +88,9 @@ def _after_in_parent() -> None:
 
 def _after_in_child() -> None:
     _missed.extend(_fork.busy)
-    for lock in _all(_locks):
+    for lock in _all_locks():
         # As ``threading`` and ``logging`` do with their locks.
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
-    for item in _all(_registered):
-        item.after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):

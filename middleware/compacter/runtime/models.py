@@ -109,11 +109,6 @@ def cost(
     return None if rates is None else rates[0] * input_tokens + rates[2] * output_tokens
 
 
-def known() -> int:
-    """Return the number of models in litellm's table; 0 if there is no table."""
-    return len(_table())
-
-
 def prices(model: str | None) -> tuple[float, float | None, float] | None:
     """Return the prices of an input token, a cached one (``None`` if not stated) and an output
     token, in USD.

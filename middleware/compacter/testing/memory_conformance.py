@@ -25,7 +25,6 @@ import pytest
 
 from compacter.memory import Memory, Record
 from compacter.memory.match import Matcher
-from compacter.memory.record import StoredMessage
 from compacter.messages.format import get_format
 from compacter.runtime.io import run
 
@@ -37,9 +36,7 @@ _SCOPES = ("m\0server one", "m\0server two", "m2\0server one", "m", "")
 
 def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str = "d") -> Record:
     """Return a record with a summary of the messages before ``boundary``."""
-    return Record(
-        key, boundary, (), (StoredMessage(0, {"role": "user", "content": text}),), digest, "l"
-    )
+    return Record(key, boundary, ({"role": "user", "content": text},), digest, "l")
 
 
 def _talk(about: str) -> list[dict[str, str]]:
@@ -107,15 +104,12 @@ class MemoryConformance:
                 {"data": b"\x89PNG\0", "n": [1, 1.0, True, None]},
             ],
         }
-        literals = (
-            StoredMessage(0, message),
-            StoredMessage(4, {"role": "user", "content": ""}, behind_system=True),
-        )
-        saved = Record("k", 7, (2, 5), literals, "d", "l", folded_user=4)
+        head = (message, 2, None, {"role": "user", "content": ""}, 5)
+        saved = Record("k", 7, head, "d", "l", folded_user=4)
         memory.save(saved)
         (found,) = other.find(["k"])
         assert found == saved
-        assert repr(found.literals) == repr(saved.literals)
+        assert repr(found.head) == repr(saved.head)
 
     def test_a_record_with_the_same_id_takes_the_place_of_the_old_one(
         self, memory: Memory, other: Memory

@@ -27,7 +27,7 @@ from compacter.gateway.checks import checked, problem_of, read_summarizer
 from compacter.gateway.metrics import CountingState, Metrics
 from compacter.memory import Memory
 from compacter.memory.address import IN_PROCESS, REDIS, keys_from, memory_of
-from compacter.memory.protocol import DEADLINE, WEEK
+from compacter.memory.stored import DEADLINE, WEEK
 from compacter.options import Options, validated
 from compacter.runtime.models import window
 
