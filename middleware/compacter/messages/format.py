@@ -207,7 +207,18 @@ class MessageFormat(Blocks):
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
-        return pair_calls(messages, self.read, self.plain, _FILLER)
+        outlines: list[Outline] = []
+        for message in messages:
+            if type(message) is dict and len(message) == 2:
+                text = message.get("content")
+                role = message.get("role")
+                is_plain = type(text) is str and type(role) is str and role in self.plain
+                if is_plain and text != _FILLER:
+                    # Fast path of the common form: a history is outlined at each call.
+                    outlines.append((self.plain[role], len(text), (), ()))
+                    continue
+            outlines.append(self.read(message))
+        return pair_calls(outlines)
 
     def _parts(self, message: Message, kind: Kind, index: int) -> list[Part]:
         """Return the parts of a message, reasoning included."""

@@ -5,7 +5,7 @@ format.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -208,69 +208,76 @@ def outline(role: Kind, parts: Iterable[Part]) -> Outline:
 
 
 _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
+STORED = "\0stored"
+"""Id of a call that is only referred to: a result without another call may be its result."""
 
 
-def pair_calls(  # noqa: C901 - one decision a line
-    messages: Sequence[Any], read: Callable[[Any], Outline], plain: Mapping[str, Kind], filler: str
+def pair_calls(
+    outlines: Sequence[Outline], reach: list[int] | None = None, final: int = 0
 ) -> Steps:
-    """Return the outline of a whole history, in which each call is paired with its results by
-    position.
+    """Return the steps of a history, in which each call is paired with its results by position.
 
-    Ids are not unique: real transcripts reuse them. A result belongs to the batch of calls just
-    before it, and the batch ends with the next user or assistant message without one of its
-    results. A result without a call is a step of its own, unless calls are still waiting for
-    results, which may follow it.
+    Ids are not unique: real transcripts reuse them. A result belongs to the latest call with its id
+    that has no result yet. That call is one of the batch just before it, and the batch ends with
+    the next user or assistant message without one of its results.
 
-    Messages with only a text and a role in ``plain`` are not passed to ``read``, except the
-    ``filler``.
+    With ``reach`` results may come later than that. It has the index of the last message that must
+    stay together with each, apart from results; from ``final`` on, calls may still be unanswered.
     """
-    kinds = list[Kind]()
-    sizes = list[int]()
-    steps = list[int]()
-    broken = list[Broken]()
-    waiting: dict[str, int] = {}
-    caller = 0
-    for index, message in enumerate(messages):
-        try:
-            # Fast path of the common form: a history is outlined at each call.
-            if plain and not waiting and type(message) is dict and len(message) == 2:
-                text = message["content"]
-                kind = plain[message["role"]]
-                if type(text) is str and text != filler:
-                    kinds.append(kind)
-                    sizes.append(len(text))
-                    steps.append(index)
-                    continue
-        except (LookupError, TypeError):
-            pass  # Not of the common form.
-        kind, size, calls, results = read(message)
-        kinds.append(kind)
-        sizes.append(size)
+    is_late = reach is not None
+    reach = list(range(len(outlines))) if reach is None else reach
+    waiting: dict[str, list[int]] = {}
+    broken: list[Broken] = []
+    for index, (kind, _, calls, results) in enumerate(outlines):
+        if not (calls or results or waiting):
+            continue  # By far the most common.
         answers = False
         for result in results:
-            # Counted, not a set: parallel calls of one batch may share an id.
-            count = waiting.pop(result, 0)
-            if not count:
+            places = waiting.get(result)
+            if places:
+                # The latest: an earlier call of the same id has its result by then.
+                place = places.pop()
+                reach[place] = max(reach[place], index)
+                answers = True
+            elif waiting.get(STORED):
+                reach[waiting[STORED][-1]] = index
+            else:
                 broken.append(Broken(index, result, "orphan result"))
-                continue
-            answers = True
-            if count > 1:
-                waiting[result] = count - 1
-        if not answers and (not waiting or kind in _SPEAKING):
-            steps.append(index)
-        elif not calls:
-            continue
-        if waiting:
-            broken.extend(
-                Broken(caller, call, "unanswered call") for call in Counter(waiting).elements()
-            )
+        if waiting and not is_late and (calls or (kind in _SPEAKING and not answers)):
+            broken += _unanswered(waiting)
             waiting.clear()
+        elif kind is Kind.USER:
+            waiting.pop(STORED, None)
         for call in calls:
-            waiting[call] = waiting.get(call, 0) + 1
-        caller = index
-    # Unanswered calls are found late, when their batch ends.
+            waiting.setdefault(call, []).append(index)
+    unanswered = _unanswered(waiting)
+    broken += [half for half in unanswered if half.index < final]
     broken.sort(key=lambda half: half.index)
-    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+    opened = min((half.index for half in unanswered if half.index >= final), default=None)
+    if opened is not None:
+        reach[opened] = len(outlines) - 1
+    steps: list[int] = []
+    furthest = -1
+    for index, last in enumerate(reach):
+        if index > furthest:
+            steps.append(index)
+        furthest = max(furthest, last)
+    return Steps(
+        kinds=[kind for kind, *_ in outlines],
+        sizes=[size for _, size, *_ in outlines],
+        steps=steps,
+        broken=tuple(broken),
+        open=None if opened is None else steps[-1],
+    )
+
+
+def _unanswered(waiting: Mapping[str, Sequence[int]]) -> list[Broken]:
+    return [
+        Broken(index, call, "unanswered call")
+        for call, places in waiting.items()
+        for index in places
+        if call != STORED
+    ]
 
 
 def spoken(text: str) -> str:
