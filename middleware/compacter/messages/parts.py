@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from compacter.messages.fields import Json, first, json_text, members, text_of
@@ -256,15 +257,12 @@ def pair_calls(
     opened = min((half.index for half in unanswered if half.index >= final), default=None)
     if opened is not None:
         reach[opened] = len(outlines) - 1
-    steps: list[int] = []
-    furthest = -1
-    for index, last in enumerate(reach):
-        if index > furthest:
-            steps.append(index)
-        furthest = max(furthest, last)
+    # A step begins behind all that reach further than themselves.
+    furthest = accumulate(reach, max, initial=-1)
+    steps = [index for index, far in zip(range(len(reach)), furthest, strict=False) if index > far]
     return Steps(
-        kinds=[kind for kind, *_ in outlines],
-        sizes=[size for _, size, *_ in outlines],
+        kinds=[outline[0] for outline in outlines],
+        sizes=[outline[1] for outline in outlines],
         steps=steps,
         broken=tuple(broken),
         open=None if opened is None else steps[-1],
