@@ -204,8 +204,13 @@ def test_both_are_read_alike(pair: Twins) -> None:
     assert reader.plain_text(pair.item) == reader.plain_text(pair.data)
 
 
-@twins
-def test_both_have_the_same_content(pair: Twins) -> None:
+# Google's dicts may have other names than its objects, and a bare part no role.
+@pytest.mark.parametrize(
+    "name", [name for name in TWINS if name == "gemini text" or not name.startswith("gemini")]
+)
+def test_both_have_the_same_content(name: str) -> None:
+    """A message of the SDK and the dict with the same fields have one digest."""
+    pair = TWINS[name]
     assert get_format(pair.format).content(pair.item) == get_format(pair.format).content(pair.data)
 
 

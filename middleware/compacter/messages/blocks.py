@@ -24,7 +24,7 @@ from compacter.messages.fields import (
     text_of,
     word,
 )
-from compacter.messages.parts import Part, Place, Voice, spoken, weigh_sealed
+from compacter.messages.parts import Part, PartKind, Place, spoken, weigh_sealed
 
 Paths = tuple[str, ...]
 
@@ -49,11 +49,8 @@ class Row:
     """Name of the tool if the block states none; ``_call`` for its type without that ending."""
 
     def is_sealed(self, block: Json) -> bool:
-        """Return whether only the model that made a block can read it. The text of a compaction can
-        be read by any, if nothing is sealed beside it.
-        """
-        sealed = [path[1:] for path in self.paths if path[:1] == "~"]
-        return bool(first(block, tuple(sealed)) if self is COMPACTION else sealed)
+        """Return whether a block has something that only the model that made it can read."""
+        return bool(first(block, [path[1:] for path in self.paths if path[:1] == "~"]))
 
     def tool_of(self, block: Json) -> str:
         """Return the name of the tool of a call or a result; empty if it is not stated."""
@@ -112,7 +109,8 @@ def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
     return item if new is old else replaced(item, **{name: new})
 
 
-Edit = Callable[[Literal["text", "result"], str, str], str]
+EditKind = Literal["text", "result"]
+Edit = Callable[[EditKind, str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
 
 Found: TypeAlias = tuple[Row, Json, str]
@@ -145,6 +143,8 @@ class Blocks:
 
     beside: ClassVar[tuple[tuple[str, Row], ...]] = ()
     """What a message has beside its blocks, by its path."""
+    outdated: ClassVar[str] = ""
+    """Member with a list that an edit of the block empties: it belongs to the old text."""
 
     def whole(self, message: Json) -> Row | None:  # noqa: ARG002 - most formats have none
         """Return the row of a message that is one block itself, such as a tool's result."""
@@ -167,10 +167,6 @@ class Blocks:
                 return self.table[key], value, key
         return self.other, block, ""
 
-    def is_result(self, block: Json) -> bool:
-        """Return whether a block is a tool's result."""
-        return self.find(block)[0].kind == "result"
-
     def _pieces(self, message: Json) -> list[Found]:
         """Return what ``find`` returns for all that a message has."""
         row = self.whole(message)
@@ -189,7 +185,8 @@ class Blocks:
             return [place.data(block) if text is None else place.text(text)]
         if row.kind == "reasoning":
             size = row.weigh(block)
-            return [Part(place.role, "reasoning", "", "", place.index, size)] if size else []
+            kind: PartKind = "compaction" if row is COMPACTION else "reasoning"
+            return [Part(place.role, kind, "", "", place.index, size)] if size else []
         if row.kind == "media":
             return [place.medium(key or word(block, "type"), block)]
         shown: list[Part] = []
@@ -208,9 +205,13 @@ class Blocks:
             name = row.tool_of(block) or place.name
             place = Place("tool", place.index, name, self._call_id(row, block))
             shown.append(Part("tool", "answer", "", name, place.index, 0, place.call_id))
-        for inner in listed(first(block, paths)):
+        for inner in self._inner(row, block, paths):
             shown += self._show(self.find(inner), place)
         return shown
+
+    def _inner(self, row: Row, block: Json, paths: Paths) -> Sequence[Json]:  # noqa: ARG002 - for one
+        """Return the blocks inside a block: what stands at the first of these paths."""
+        return listed(first(block, paths))
 
     def _call_id(self, row: Row, block: Json) -> str | None:
         """Return the id of a call or a result; ``None`` if it needs no partner."""
@@ -225,7 +226,7 @@ class Blocks:
             return [{"text": spoken(text)}]
         return spoken(text) if self.alternates else text
 
-    def say(self, role: Voice, text: str) -> Json:
+    def say(self, role: str, text: str) -> Json:
         """Return a new message with this text, which is never blank if the provider
         refuses that.
         """
@@ -265,15 +266,15 @@ class Blocks:
 
     def _edit(self, row: Row, block: Json, edit: Edit) -> Json:
         """Return an edited copy of what ``find`` has found; itself if nothing changed."""
-        kind: Literal["text", "result"] = "text" if row.kind == "text" else "result"
+        kind: EditKind = "text" if row.kind == "text" else "result"
         work = partial(self._edit_text, edit, kind, row.tool_of(block))
+        edited = block
         for path in row.edits:
-            block = edit_at(block, path, work)
-        return block
+            edited = edit_at(edited, path, work)
+        is_outdated = edited is not block and field(block, self.outdated)
+        return replaced(edited, **{self.outdated: []}) if is_outdated else edited
 
-    def _edit_text(
-        self, edit: Edit, kind: Literal["text", "result"], tool: str, output: Json
-    ) -> Json:
+    def _edit_text(self, edit: Edit, kind: EditKind, tool: str, output: Json) -> Json:
         """Edit a text, or a list of texts as one. It is never blank afterwards, as some providers
         refuse that.
         """

@@ -4,14 +4,13 @@ format.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from compacter.messages.fields import Json, first, json_text, members, text_of
+from compacter.messages.fields import Json, dig, first, json_text, members, text_of
 
 
 class Kind(IntEnum):
@@ -67,14 +66,14 @@ Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
 Speaker = Literal["system", "user", "assistant", "tool"]
 Voice = Literal["user", "assistant"]
 """Who speaks a message that compacter writes."""
-PartKind = Literal["text", "call", "answer", "result", "media", "reasoning"]
+PartKind = Literal["text", "call", "answer", "result", "media", "reasoning", "compaction"]
 
 
 # Not frozen, as making one would take five times as long; never changed all the same.
 @dataclass(slots=True, unsafe_hash=True)
 class Part:
     """One part of a message: a text, a tool call, the beginning of its result (``answer``), a part
-    of the result, a medium, or reasoning.
+    of the result, a medium, reasoning, or a compaction by the provider.
     """
 
     role: Speaker
@@ -84,7 +83,7 @@ class Part:
     """A text, the arguments of a call as JSON, the output of a result, or the placeholder of a
     medium.
 
-    Empty for reasoning, of which only the size counts.
+    Empty for reasoning and compactions, of which only the size counts.
     """
     name: str = ""
     """Name of the tool, for a call and, if the format states it, for a result."""
@@ -132,27 +131,29 @@ class Place:
         """Return a part for a medium of any format: a placeholder of type and size, without path or
         content. ``kind`` is its type, or the member that it stands in.
         """
+
+        def at(*names: str) -> Json:
+            paths = (f"{holder}{name}" for holder in (f"{kind}.", "source.", "") for name in names)
+            return first(block, paths)
+
         mime = _MIME.get(kind, "image/*")
-        form = first(block, ("format", "file.format", "input_audio.format", "output_format"))
+        form = at("format", "output_format")
         if form:
             family = mime.partition("/")[0]
             mime = str(form) if "/" in str(form) else _FORMATS.get(form, f"{family}/{form}")
-        mime = str(first(block, ("source.media_type", "mime_type")) or mime)
-        is_text = first(block, ("source.type",)) == "text"
-        text = text_of(first(block, ("source.data",) if is_text else _TEXTS))
-        data = text or first(block, (f"{kind}.url", *_DATA, kind))
-        size = len(text or "") or None
+        mime = str(at("media_type", "mime_type") or mime)
+        data = at("data", "bytes", "file_data", "url", "image_url", "result") or dig(block, kind)
+        text = text_of(at("text", "content") or (data if at("type") == "text" else "")) or ""
         if text and not mime.startswith("text/"):
             mime = "text/plain"
-        elif isinstance(data, str) and data.startswith("data:") and not text:
+        elif isinstance(data, str) and data.startswith("data:"):
             head, _, data = data.removeprefix("data:").partition(",")
             mime = head.partition(";")[0] or "application/octet-stream"
         # Base64 has no colon; an address has one after its scheme.
-        if size is None and not (isinstance(data, str) and ":" in data[:16]):
-            size = weigh_sealed(data) or None
+        is_address = isinstance(data, str) and ":" in data[:16]
+        size = len(text) or (0 if is_address else weigh_sealed(data))
         shown = f"[{mime}, {size:,} bytes]" if size else f"[{mime}]"
-        detail = first(block, (f"{kind}.detail", "detail"))
-        weight = media_weight(mime, size, detail=detail)
+        weight = media_weight(mime, size or None, detail=at("detail"))
         return Part(self.role, "media", shown, self.name, self.index, weight)
 
 
@@ -181,31 +182,6 @@ def tools_of(messages: Iterable[MessageParts]) -> dict[int, set[str]]:
         if names:
             tools[index] = names
     return tools
-
-
-def outline(role: Kind, parts: Iterable[Part]) -> Outline:
-    """Return the outline of a message with these parts, without calls that have their result in the
-    same message.
-
-    A user's message with nothing but tool results is a ``RESULT``.
-    """
-    size = 0
-    calls = Counter[str]()
-    results = list[str]()
-    genuine = False
-    for part in parts:
-        size += part.size
-        genuine = genuine or part.role != "tool"
-        if part.call_id is None:
-            continue
-        if part.kind == "call":
-            calls[part.call_id] += 1
-        elif part.kind == "answer" and calls[part.call_id]:
-            calls[part.call_id] -= 1
-        elif part.kind == "answer":
-            results.append(part.call_id)
-    kind = Kind.RESULT if role is Kind.USER and results and not genuine else role
-    return kind, size, tuple(calls.elements()), tuple(results)
 
 
 _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
@@ -347,9 +323,3 @@ _MIME = {
 """MIME type of a medium that states none, by its kind; all others are images."""
 _FORMATS = {"txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html"}
 """Bedrock's formats of documents whose MIME type is not ``application/...``."""
-_TEXTS = ("source.text", "source.content")
-"""Where a document has its text, if that is no data."""
-_DATA = (
-    *("source.data", "source.bytes", "input_audio.data", "file.file_data", "file.data"),
-    *("image_url", "file_data", "url", "data", "result"),
-)

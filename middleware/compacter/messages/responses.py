@@ -7,15 +7,13 @@ reasoning item must be followed by the items it was made with, and those must ke
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
-from compacter.messages.blocks import COMPACTION, MEDIUM, Edit, Row
-from compacter.messages.fields import Json, field, first, listed, replaced, text_of, without, word
+from compacter.messages.blocks import COMPACTION, MEDIUM, Row
+from compacter.messages.fields import Json, field, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
-from compacter.messages.parts import STORED, Kind, Outline, Steps, Voice, pair_calls
+from compacter.messages.parts import STORED, Kind, Outline, Steps, pair_calls
 
 # What the items of the rows of the table are.
 _KINDS = {
@@ -50,6 +48,7 @@ class ResponsesFormat(MessageFormat):
     system_option = "instructions"
     text_type = "input_text"
     own = frozenset({"arguments"})
+    outdated = "annotations"  # They refer to positions in the old text.
     table = {  # noqa: RUF012 - ClassVar in the base class
         **dict.fromkeys(
             ("input_text", "output_text", "text", "summary_text", "reasoning_text"), _TEXT
@@ -58,7 +57,7 @@ class ResponsesFormat(MessageFormat):
         **dict.fromkeys(
             ("input_image", "input_file", "input_audio", "computer_screenshot", "image"), MEDIUM
         ),
-        "reasoning": Row("reasoning", ("~encrypted_content", "content", "summary")),
+        "reasoning": Row("reasoning", ("~encrypted_content", "content", "summary", "~id")),
         "compaction": COMPACTION,
         "compaction_summary": COMPACTION,
         "context_compaction": COMPACTION,
@@ -137,25 +136,14 @@ class ResponsesFormat(MessageFormat):
                 final -= 1
         return pair_calls(outlines, reach, final)
 
-    def say(self, role: Voice, text: str) -> Message:
+    def say(self, role: str, text: str) -> Message:
         """Return a new plain text message."""
         return {"type": "message", **super().say(role, text)}
-
-    def _edit_block(self, block: Message, edit: Edit) -> Message:
-        edited = super()._edit_block(block, edit)
-        # Annotations refer to positions in the old text.
-        has_some = edited is not block and field(block, "annotations")
-        return replaced(edited, annotations=[]) if has_some else edited
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
         """Items made with reasoning lose their ids: OpenAI demands that reasoning by them."""
         kinds: Counter[str] = Counter()
-        sent: list[Message] = []
-        for item in messages:
-            sent += [
-                left if left is item else self.say("assistant", left["text"])
-                for left in self._unseal(item, kinds)
-            ]
+        sent = [left for item in messages for left in self._unseal(item, kinds)]
         if kinds:
             sent = [
                 without(item, "id") if field(item, "call_id") or word(item, "role") else item
@@ -168,18 +156,6 @@ class ResponsesFormat(MessageFormat):
         if field(data, "type") == "message":
             del data["type"]
         return super()._content(data)
-
-    def compacted(self, message: Message) -> str | None:
-        """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of
-        encrypted text.
-        """
-        if self.kind(message) is not Kind.COMPACTED:
-            return None
-        with suppress(ValueError, RecursionError):
-            for block in listed(json.loads(word(message, "encrypted_content"))):
-                if text := text_of(first(block, ("content", "summary", "text"))):
-                    return text
-        return ""
 
 
 def _type(item: Message) -> str:
