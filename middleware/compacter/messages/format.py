@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -348,12 +347,6 @@ def get_format(name: str) -> MessageFormat:
     raise ConfigurationError(
         f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}"
     )
-
-
-@cache
-def roles() -> frozenset[str]:
-    """Return the roles of all formats."""
-    return frozenset(role for name in FORMATS for role in get_format(name).roles)
 
 
 def foreign(message: Json) -> bool:
