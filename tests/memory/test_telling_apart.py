@@ -308,7 +308,7 @@ SAME: dict[str, list[list[Any]]] = {
         ],
     ],
     "responses": [
-        [{"role": "user", "content": "a"}, {"type": "message", "content": "a", "role": "user"}],
+        [{"role": "user", "content": "a"}, {"content": "a", "role": "user"}],
         [{"type": "other", "role": "user", "content": "a"}],
     ],
     "gemini": [

@@ -300,7 +300,7 @@ APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "x"}
         *(
             ("bedrock", assistant({"reasoningContent": reasoning}), [], size)
             for reasoning, size in (
-                ({"reasoningText": {"text": "hm", "signature": "QUJD"}}, 2),
+                ({"reasoningText": {"text": "hm so", "signature": "QUJD"}}, 5),
                 ({"reasoningText": {"text": "", "signature": "QUJD"}}, 3),
                 ({"redactedContent": b"sealed"}, 6),
                 ({}, 0),

@@ -90,10 +90,10 @@ BEDROCK: list[tuple[Any, str, int | None]] = [
     ({"document": {"name": "d", **source(bytes=b"abc")}}, "application/pdf", 3),
     ({"document": {"format": "docx", **source(bytes=b"abc")}}, "application/docx", 3),
     ({"document": {"format": "csv", **source(bytes=b"abc")}}, "text/csv", 3),
-    ({"document": {"format": "txt", **source(text="x" * 50)}}, "text/plain", 50),
+    ({"document": {"format": "txt", **source(text="x" * 50)}}, "text/txt", 50),
     (
         {"document": {"format": "md", **source(content=[{"text": "x" * 30}, {"text": "y"}])}},
-        "text/markdown",
+        "text/md",
         31,
     ),
     ({"video": {"format": "mp4", **source(s3Location={"uri": "s3://b/k"})}}, "video/mp4", None),

@@ -35,8 +35,7 @@ class Row:
 
     kind: Literal["text", "call", "result", "media", "reasoning", "nested"]
     paths: Paths = ("",)
-    """Texts, arguments, outputs, blocks inside it, or reasoning. A ``~`` marks what is sealed: only
-    the model that made it, and its provider, can read it."""
+    """Texts, arguments, outputs, blocks inside it, or reasoning."""
     name: Paths = ()
     """Name of the tool."""
     call_id: Paths = ()
@@ -47,10 +46,8 @@ class Row:
     """Results inside a call without an id, which the provider has run itself."""
     tool: str = ""
     """Name of the tool if the block states none; ``_call`` for its type without that ending."""
-
-    def is_sealed(self, block: Json) -> bool:
-        """Return whether a block has something that only the model that made it can read."""
-        return bool(first(block, [path[1:] for path in self.paths if path[:1] == "~"]))
+    sealed: Paths = ()
+    """Reasoning that only the model that made it, and its provider, can read."""
 
     def tool_of(self, block: Json) -> str:
         """Return the name of the tool of a call or a result; empty if it is not stated."""
@@ -60,22 +57,14 @@ class Row:
         return str(name or self.tool)
 
     def weigh(self, block: Json) -> int:
-        """Return the size of reasoning in characters: of the first of its paths with something."""
-        for path in self.paths:
-            value = dig(block, path.lstrip("~"))
-            is_sealed = path[:1] == "~"
-            size = (
-                weigh_sealed(value)
-                if is_sealed
-                else len(text_of(value) or json_text(value or None))
-            )
-            if size:
-                return size
-        return 0
+        """Return the size of reasoning in characters; the sealed form may be the longer one."""
+        open_ = first(block, self.paths)
+        sealed = weigh_sealed(first(block, self.sealed))
+        return max(len(text_of(open_) or json_text(open_ or None)), sealed)
 
     def read(self, block: Json) -> str | None:
         """Return the texts of a block, one a line; ``None`` if it has none."""
-        read = [text_of(dig(block, path)) for path in self.paths if path[:1] != "~"]
+        read = [text_of(dig(block, path)) for path in self.paths]
         texts = [text for text in read if text is not None]
         return "\n".join(filter(None, texts)) if texts else None
 
@@ -85,7 +74,7 @@ TEXT = Row("text", edits=("",))
 MEDIUM = Row("media")
 DATA = Row("text", ())
 """Data of unknown structure, shown as JSON."""
-COMPACTION = Row("reasoning", ("content", "~encrypted_content"))
+COMPACTION = Row("reasoning", ("content",), sealed=("encrypted_content",))
 """A compaction by the provider."""
 
 
@@ -222,9 +211,8 @@ class Blocks:
 
     def _body(self, text: str) -> Json:
         """Return a text as the body of a message, not blank if the provider refuses that."""
-        if not self.text_type:
-            return [{"text": spoken(text)}]
-        return spoken(text) if self.alternates else text
+        text = spoken(text) if self.alternates else text
+        return text if self.text_type else [self._text_block(text)]
 
     def say(self, role: str, text: str) -> Json:
         """Return a new message with this text, which is never blank if the provider
@@ -254,7 +242,7 @@ class Blocks:
         if blocks == old:
             return message
         body = field(message, self.body)
-        is_bare = not isinstance(body, (list, tuple)) and [*map(type, blocks)] == [type(body)]
+        is_bare = isinstance(body, str) and [*map(type, blocks)] == [str]
         return replaced(message, **{self.body: blocks[0] if is_bare else blocks})
 
     def _edit_block(self, block: Json, edit: Edit) -> Json:
@@ -317,7 +305,7 @@ class Blocks:
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
         """Return what stands for a block, and count what was left out."""
         row, inner, key = self.find(block)
-        if not row.is_sealed(inner):
+        if not first(inner, row.sealed):
             return [block]
         kinds[key or word(block, "type")] += 1
         text = row.read(inner) if row is COMPACTION else ""

@@ -224,11 +224,12 @@ class MessageFormat(Blocks):
             if type(message) is dict and len(message) == 2:
                 text = message.get("content")
                 role = message.get("role")
-                is_plain = type(text) is str and type(role) is str and role in self.plain
-                if is_plain and text != _FILLER:
-                    # Fast path of the common form: a history is outlined at each call.
-                    outlines.append((self.plain[role], len(text), (), ()))
-                    continue
+                # Fast path of the common form: a history is outlined at each call.
+                if isinstance(role, str) and isinstance(text, str) and text != _FILLER:
+                    kind = self.plain.get(role)
+                    if kind is not None:
+                        outlines.append((kind, len(text), (), ()))
+                        continue
             outlines.append(self.read(message))
         return pair_calls(outlines)
 

@@ -40,7 +40,7 @@ from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Kind
 
 _THOUGHT = Row("reasoning")
-_SIGNATURE = Row("reasoning", ("~",))
+_SIGNATURE = Row("reasoning", (), sealed=("",))
 _RESPONSE = Row("result", ("parts",), ("name",), ("name",), edits=("response",))
 _TABLE = {
     "text": TEXT,

@@ -15,7 +15,7 @@ from compacter.messages.fields import without, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind, Outline
 
-_REASONING = Row("reasoning", ("thinking", "reasoning", "~signature", "~data"))
+_REASONING = Row("reasoning", ("thinking", "reasoning"), sealed=("signature", "data"))
 _RESULTS = {
     role: Row("result", ("content",), ("name",), (call_id,), edits=("content",))
     for role, call_id in (("tool", "tool_call_id"), ("function", "name"))

@@ -4,6 +4,7 @@ format.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -139,8 +140,8 @@ class Place:
         mime = _MIME.get(kind, "image/*")
         form = at("format", "output_format")
         if form:
-            family = mime.partition("/")[0]
-            mime = str(form) if "/" in str(form) else _FORMATS.get(form, f"{family}/{form}")
+            family = "text" if form in _TEXTS else mime.partition("/")[0]
+            mime = str(form) if "/" in str(form) else f"{family}/{form}"
         mime = str(at("media_type", "mime_type") or mime)
         data = at("data", "bytes", "file_data", "url", "image_url", "result") or dig(block, kind)
         text = text_of(at("text", "content") or (data if at("type") == "text" else "")) or ""
@@ -173,14 +174,13 @@ def tools_of(messages: Iterable[MessageParts]) -> dict[int, set[str]]:
     empty.
     """
     called: dict[str | None, str] = {}
-    tools: dict[int, set[str]] = {}
+    tools: defaultdict[int, set[str]] = defaultdict(set)
     for index, read in enumerate(messages):
-        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
-        names = {
-            part.name or called.get(part.call_id, "") for part in read.every if part.role == "tool"
-        }
-        if names:
-            tools[index] = names
+        for part in read.every:
+            if part.kind == "call":
+                called[part.call_id] = part.name
+            elif part.role == "tool":
+                tools[index].add(part.name or called.get(part.call_id, ""))
     return tools
 
 
@@ -321,5 +321,5 @@ _MIME = {
     "video_url": "video/mp4",
 }
 """MIME type of a medium that states none, by its kind; all others are images."""
-_FORMATS = {"txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html"}
-"""Bedrock's formats of documents whose MIME type is not ``application/...``."""
+_TEXTS = ("txt", "md", "csv", "html")
+"""Bedrock's formats of documents that are texts."""

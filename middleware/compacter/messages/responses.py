@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compacter.messages.blocks import COMPACTION, MEDIUM, Row
-from compacter.messages.fields import Json, field, without, word
+from compacter.messages.fields import field, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import STORED, Kind, Outline, Steps, pair_calls
 
@@ -57,7 +57,7 @@ class ResponsesFormat(MessageFormat):
         **dict.fromkeys(
             ("input_image", "input_file", "input_audio", "computer_screenshot", "image"), MEDIUM
         ),
-        "reasoning": Row("reasoning", ("~encrypted_content", "content", "summary", "~id")),
+        "reasoning": Row("reasoning", ("content", "summary"), sealed=("encrypted_content", "id")),
         "compaction": COMPACTION,
         "compaction_summary": COMPACTION,
         "context_compaction": COMPACTION,
@@ -150,12 +150,6 @@ class ResponsesFormat(MessageFormat):
                 for item in sent
             ]
         return sent, kinds
-
-    def _content(self, data: Json) -> Json:
-        """An item without a type is a message."""
-        if field(data, "type") == "message":
-            del data["type"]
-        return super()._content(data)
 
 
 def _type(item: Message) -> str:
