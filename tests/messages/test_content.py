@@ -88,13 +88,6 @@ class HiddenInSlots:
         self._text = text
 
 
-class Mangled:
-    __slots__ = ("__text",)
-
-    def __init__(self, text: str) -> None:
-        self.__text = text
-
-
 class Private(BaseModel):
     role: str = "user"
     _text: str = PrivateAttr("")
@@ -102,30 +95,6 @@ class Private(BaseModel):
     def __init__(self, text: str) -> None:
         super().__init__()
         self._text = text
-
-
-class Fields:
-    """A hand-written class that keeps its data under ``_fields``."""
-
-    def __init__(self, text: str) -> None:
-        self._fields = {"text": text}
-
-    def __getattr__(self, name: str) -> object:
-        return self._fields[name]
-
-
-class Computed:
-    """No data of its own at all."""
-
-    def __init__(self, text: str) -> None:
-        TEXTS[id(self)] = text
-
-    @property
-    def content(self) -> str:
-        return TEXTS[id(self)]
-
-
-TEXTS: dict[int, str] = {}
 
 
 class Refusing:
@@ -149,10 +118,7 @@ def circle() -> list[Any]:
 UNENCODABLE: dict[str, Any] = {
     "properties": Hidden("a"),
     "slots": HiddenInSlots("a"),
-    "mangled slots": Mangled("a"),
     "a private attribute": Private("a"),
-    "fields by another way": Fields("a"),
-    "no data": Computed("a"),
     "refuses": Refusing(),
     "keys that are numbers": {1: "a", "b": 2},
     "keys of mixed types": {None: "a", (1, 2): "b"},
