@@ -59,7 +59,12 @@ OUTPUT = {"type": "function_call_output", "call_id": "x", "output": "done"}
         ("responses", {"type": "reasoning", "summary": []}, Kind.OTHER, "assistant"),
         ("responses", REFERENCE, Kind.OTHER, "assistant"),
         ("responses", {"type": "web_search_call", "id": "ws_1"}, Kind.ASSISTANT, "assistant"),
-        ("responses", {"type": "compaction"}, Kind.COMPACTED, "assistant"),
+        (
+            "responses",
+            {"type": "compaction", "encrypted_content": "QUJD"},
+            Kind.COMPACTED,
+            "assistant",
+        ),
         ("gemini", {"role": "function", "parts": [LOOKED]}, Kind.RESULT, "user"),
         (
             "gemini",

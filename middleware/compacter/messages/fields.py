@@ -245,8 +245,3 @@ def listed(content: Json) -> list[Json] | tuple[Json, ...]:
     if content is None:
         return ()
     return content if isinstance(content, (list, tuple)) else (content,)
-
-
-def characters(value: Json) -> int:
-    """Return the number of characters of a text, or of a value as JSON; 0 for an empty one."""
-    return len(json_text(value or None))

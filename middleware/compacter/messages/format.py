@@ -209,7 +209,7 @@ class MessageFormat(Blocks):
                 calls[called] -= 1
             elif part.kind == "answer":
                 results.append(called)
-        if kind is Kind.ASSISTANT and any(part.kind == "compaction" for part in parts):
+        if kind is not Kind.USER and any(part.kind == "compaction" for part in parts):
             kind = Kind.COMPACTED
         elif kind is Kind.USER and results and all(part.role == "tool" for part in parts):
             kind = Kind.RESULT

@@ -87,13 +87,9 @@ class ResponsesFormat(MessageFormat):
             return super().kind(message)
         if foreign(message):
             return Kind.UNKNOWN
-        row = self.find(message)[0]
-        # A compaction by OpenAI replaces all earlier items, and a late list of tools must stay.
-        if row is COMPACTION:
-            return Kind.COMPACTED
-        if what == "additional_tools":
+        if what == "additional_tools":  # A late list of tools must stay.
             return Kind.SYSTEM
-        return _KINDS.get(row.kind, Kind.UNKNOWN)
+        return _KINDS.get(self.find(message)[0].kind, Kind.UNKNOWN)
 
     def whole(self, message: Message) -> Row | None:
         """Return the row of an item that is no message."""
