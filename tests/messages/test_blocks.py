@@ -175,12 +175,6 @@ RAN: dict[str, tuple[FormatName, Callable[[Any], Message], Any, Any]] = {
         {"outcome": "OUTCOME_OK", "output": "one"},
         {"outcome": "OUTCOME_OK", "output": "[result code_execution: one]"},
     ),
-    "gemini in snake case": (
-        "gemini",
-        lambda ran: {"role": "model", "parts": [{"code_execution_result": ran}]},
-        {"outcome": "OUTCOME_OK", "output": "one"},
-        {"outcome": "OUTCOME_OK", "output": "[result code_execution: one]"},
-    ),
 }
 
 

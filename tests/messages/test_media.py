@@ -141,63 +141,28 @@ def test_a_picture_of_low_detail_weighs_less(name: str, block: Any) -> None:
 PICTURE = {"type": "image", **source(type="base64", media_type="image/png", data=DATA)}
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (
-            "anthropic",
-            holding(
-                "anthropic",
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "c1",
-                    "content": [{"type": "text", "text": "seen"}, PICTURE],
-                },
-            ),
-        ),
-        (
-            "responses",
-            {
-                "type": "function_call_output",
-                "call_id": "c1",
-                "output": [
-                    {"type": "input_text", "text": "seen"},
-                    {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
-                ],
-            },
-        ),
-        (
-            "gemini",
-            holding(
-                "gemini",
-                {
-                    "functionResponse": {
-                        "name": "f",
-                        "response": {"output": "seen"},
-                        "parts": [{"inlineData": {"mimeType": "image/png", "data": DATA}}],
-                    }
-                },
-            ),
-        ),
-        (
-            "bedrock",
-            holding(
-                "bedrock",
-                {
-                    "toolResult": {
-                        "toolUseId": "c1",
-                        "content": [{"text": "seen"}, {"image": source(bytes=bytes(90_000))}],
-                    }
-                },
-            ),
-        ),
-    ],
-)
-def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
-    name: str, message: object
-) -> None:
+SEEN = [{"type": "text", "text": "seen"}, PICTURE]
+INLINE = {"inlineData": {"mimeType": "image/png", "data": DATA}}
+RESPONSE = {"name": "f", "response": {"output": "seen"}, "parts": [INLINE]}
+OUTPUT = [
+    {"type": "input_text", "text": "seen"},
+    {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
+]
+SHOT = {"toolUseId": "c1", "content": [{"text": "seen"}, {"image": source(bytes=bytes(90_000))}]}
+RESULTS: dict[str, Any] = {
+    "anthropic": {"type": "tool_result", "tool_use_id": "c1", "content": SEEN},
+    "responses": {"type": "function_call_output", "call_id": "c1", "output": OUTPUT},
+    "gemini": {"functionResponse": RESPONSE},
+    "bedrock": {"toolResult": SHOT},
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(name: str) -> None:
     """Only the text of a result is edited; its picture goes with the old text."""
     reader = get_format(name)
+    result = RESULTS[name]
+    message = result if name == "responses" else holding(name, result)
     edits: list[tuple[str, str]] = []
 
     def edit(kind: str, text: str, _name: str) -> str:
