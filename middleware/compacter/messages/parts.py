@@ -233,9 +233,7 @@ def pair_calls(
     opened = min((half.index for half in unanswered if half.index >= final), default=None)
     if opened is not None:
         reach[opened] = len(outlines) - 1
-    # A step begins behind all that reach further than themselves.
-    furthest = accumulate(reach, max, initial=-1)
-    steps = [index for index, far in zip(range(len(reach)), furthest, strict=False) if index > far]
+    steps = _beginnings(reach)
     return Steps(
         kinds=[outline[0] for outline in outlines],
         sizes=[outline[1] for outline in outlines],
@@ -243,6 +241,12 @@ def pair_calls(
         broken=tuple(broken),
         open=None if opened is None else steps[-1],
     )
+
+
+def _beginnings(reach: Sequence[int]) -> list[int]:
+    """Return the indexes at which a step begins: behind all that reach further than themselves."""
+    furthest = accumulate(reach, max, initial=-1)
+    return [index for index, far in zip(range(len(reach)), furthest, strict=False) if index > far]
 
 
 def _unanswered(waiting: Mapping[str, Sequence[int]]) -> list[Broken]:
