@@ -185,7 +185,7 @@ def _responses() -> Dialect:
         ],
         marked=[
             {"role": "user", "content": "a", "cache_control": {"type": "ephemeral"}},
-            {"type": "message", "role": "user", "content": "a"},
+            {"role": "user", "content": "a"},
         ],
     )
 

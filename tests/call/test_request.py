@@ -14,8 +14,7 @@ from compacter import Compacter, CompactionEvent
 from compacter.call.request import Request
 from compacter.call.state import State
 from compacter.messages.format import get_format
-from compacter.messages.replies import read_reply
-from compacter.messages.usage import tokens_read, usage_of
+from compacter.messages.replies import read_reply, tokens_read, usage_of
 from compacter.options import Options
 from compacter.runtime.io import is_large
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error

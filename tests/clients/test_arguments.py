@@ -20,7 +20,7 @@ from tests.clients.loopback import WORDS
 
 from compacter import Compacter
 from compacter.call.arguments import Binding, bind
-from compacter.messages.usage import is_edited_by_provider, tokens_read
+from compacter.messages.replies import is_edited_by_provider, tokens_read
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:

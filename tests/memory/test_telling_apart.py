@@ -289,29 +289,14 @@ SAME: dict[str, list[list[Any]]] = {
         ],
     ],
     "responses": [
-        [{"role": "user", "content": "a"}, {"type": "message", "content": "a", "role": "user"}],
+        [{"role": "user", "content": "a"}, {"content": "a", "role": "user"}],
         [{"type": "other", "role": "user", "content": "a"}],
     ],
     "gemini": [
+        [{"role": "user", "parts": [{"text": "a"}]}, {"parts": [{"text": "a"}], "role": "user"}],
         [
-            "a",
-            {"text": "a"},
-            {"role": "user", "parts": [{"text": "a"}]},
-            {"parts": ["a"], "role": "user"},
-        ],
-        [
-            {
-                "role": "model",
-                "parts": [
-                    {"functionCall": {"name": "f", "args": {"aB": 1}}, "thoughtSignature": "s"}
-                ],
-            },
-            {
-                "parts": [
-                    {"thought_signature": "s", "function_call": {"args": {"aB": 1}, "name": "f"}}
-                ],
-                "role": "model",
-            },
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"aB": 1}}}]},
+            {"parts": [{"functionCall": {"args": {"aB": 1}, "name": "f"}}], "role": "model"},
         ],
         [{"role": "user", "content": "a"}],
     ],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.dialects import parts_of
 
-from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
 
 if TYPE_CHECKING:
@@ -176,12 +175,6 @@ RAN: dict[str, tuple[FormatName, Callable[[Any], Message], Any, Any]] = {
         {"outcome": "OUTCOME_OK", "output": "one"},
         {"outcome": "OUTCOME_OK", "output": "[result code_execution: one]"},
     ),
-    "gemini in snake case": (
-        "gemini",
-        lambda ran: {"role": "model", "parts": [{"code_execution_result": ran}]},
-        {"outcome": "OUTCOME_OK", "output": "one"},
-        {"outcome": "OUTCOME_OK", "output": "[result code_execution: one]"},
-    ),
 }
 
 
@@ -219,15 +212,3 @@ def test_what_a_providers_own_tool_printed_is_edited_where_it_is(
 )
 def test_an_item_without_a_free_text_is_never_edited(item: Message) -> None:
     assert get_format("responses").rewrite(item, _gone) is item
-
-
-def test_a_response_under_both_of_its_names_has_no_digest() -> None:
-    # Which of the two the provider reads is not known.
-    answers = [{"name": "f", "response": {"output": text}} for text in ("a", "b")]
-    content = {
-        "role": "user",
-        "parts": [{"functionResponse": answers[0], "function_response": answers[1]}],
-    }
-
-    with pytest.raises(Unencodable, match="dict cannot be read"):
-        get_format("gemini").content(content)

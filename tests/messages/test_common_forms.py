@@ -79,9 +79,7 @@ def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(
     "message",
     [
         {"role": "tool", "tool_call_id": 7, "content": "blue"},
-        {"role": "tool", "content": "blue"},
         {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "blue"}]},
-        {"role": "user", "tool_call_id": "a", "content": "blue"},
         {"role": "user", "content": "blue", "tool_calls": [CALL]},
         {"role": "assistant", "content": "a", "tool_calls": None},
         {"role": "assistant", "content": "a", "tool_calls": (CALL,)},
@@ -91,20 +89,9 @@ def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{**CALL, "function": {"name": 7, "arguments": "{}"}}],
-        },
-        {
-            "role": "assistant",
-            "content": None,
             "tool_calls": [{**CALL, "function": {"name": "f", "arguments": {"to": "a"}}}],
         },
         {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_content": "hm"},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [CALL],
-            "function_call": CALL["function"],
-        },
     ],
 )
 def test_any_other_form_is_read_by_its_parts(message: Message) -> None:

@@ -73,51 +73,11 @@ def test_a_copy_with_another_field_is_of_its_class_if_that_can_be_copied() -> No
 # What tells one value from another
 
 
-class Key(str):
-    """A key that is equal only to itself."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-class PartlyHidden:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._raw = text
-
-
-def remembering() -> None:
-    """A function with a field."""
-
-
-remembering.text = "a"  # type: ignore[attr-defined]
-
-
 class Marked(BaseModel):
     """Private attributes without a value hide nothing."""
 
     text: str
     _notes: list[str] = PrivateAttr([])
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {1: "a"},
-        {"in": {1: "a"}},
-        {Key("a"): 1, "a": 2},
-        {Key("a"): "x", "a": "x"},
-        {"a": len},
-        PartlyHidden("a"),
-        remembering,
-    ],
-)
-def test_a_value_that_is_not_all_seen_has_no_digest(value: object) -> None:
-    with pytest.raises(Unencodable):
-        get_format("openai").content({"role": "tool", "content": value})
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,10 @@ BEDROCK: list[tuple[Any, str, int | None]] = [
     ({"document": {"name": "d", **source(bytes=b"abc")}}, "application/pdf", 3),
     ({"document": {"format": "docx", **source(bytes=b"abc")}}, "application/docx", 3),
     ({"document": {"format": "csv", **source(bytes=b"abc")}}, "text/csv", 3),
-    ({"document": {"format": "txt", **source(text="x" * 50)}}, "text/plain", 50),
+    ({"document": {"format": "txt", **source(text="x" * 50)}}, "text/txt", 50),
     (
         {"document": {"format": "md", **source(content=[{"text": "x" * 30}, {"text": "y"}])}},
-        "text/markdown",
+        "text/md",
         31,
     ),
     ({"video": {"format": "mp4", **source(s3Location={"uri": "s3://b/k"})}}, "video/mp4", None),
@@ -141,63 +141,28 @@ def test_a_picture_of_low_detail_weighs_less(name: str, block: Any) -> None:
 PICTURE = {"type": "image", **source(type="base64", media_type="image/png", data=DATA)}
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (
-            "anthropic",
-            holding(
-                "anthropic",
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "c1",
-                    "content": [{"type": "text", "text": "seen"}, PICTURE],
-                },
-            ),
-        ),
-        (
-            "responses",
-            {
-                "type": "function_call_output",
-                "call_id": "c1",
-                "output": [
-                    {"type": "input_text", "text": "seen"},
-                    {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
-                ],
-            },
-        ),
-        (
-            "gemini",
-            holding(
-                "gemini",
-                {
-                    "functionResponse": {
-                        "name": "f",
-                        "response": {"output": "seen"},
-                        "parts": [{"inlineData": {"mimeType": "image/png", "data": DATA}}],
-                    }
-                },
-            ),
-        ),
-        (
-            "bedrock",
-            holding(
-                "bedrock",
-                {
-                    "toolResult": {
-                        "toolUseId": "c1",
-                        "content": [{"text": "seen"}, {"image": source(bytes=bytes(90_000))}],
-                    }
-                },
-            ),
-        ),
-    ],
-)
-def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
-    name: str, message: object
-) -> None:
+SEEN = [{"type": "text", "text": "seen"}, PICTURE]
+INLINE = {"inlineData": {"mimeType": "image/png", "data": DATA}}
+RESPONSE = {"name": "f", "response": {"output": "seen"}, "parts": [INLINE]}
+OUTPUT = [
+    {"type": "input_text", "text": "seen"},
+    {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
+]
+SHOT = {"toolUseId": "c1", "content": [{"text": "seen"}, {"image": source(bytes=bytes(90_000))}]}
+RESULTS: dict[str, Any] = {
+    "anthropic": {"type": "tool_result", "tool_use_id": "c1", "content": SEEN},
+    "responses": {"type": "function_call_output", "call_id": "c1", "output": OUTPUT},
+    "gemini": {"functionResponse": RESPONSE},
+    "bedrock": {"toolResult": SHOT},
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(name: str) -> None:
     """Only the text of a result is edited; its picture goes with the old text."""
     reader = get_format(name)
+    result = RESULTS[name]
+    message = result if name == "responses" else holding(name, result)
     edits: list[tuple[str, str]] = []
 
     def edit(kind: str, text: str, _name: str) -> str:
@@ -217,36 +182,30 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
 
 
 @pytest.mark.parametrize(
-    ("mime", "size", "weight"),
+    ("mime", "size", "detail", "weight"),
     [
-        # A token is four characters: an image is 1,000 tokens.
-        ("image/png", 4_000_000, 4 * 1_000),
-        ("Image/PNG", None, 4 * 1_000),
-        ("audio/mpeg", 160_000, 1_000),
-        ("audio/mpeg", 1, 100),
-        ("text/plain", 700, 700),
-        ("text/plain", 0, 0),
-        ("text/plain", None, 4 * 1_000),
-        ("application/pdf", 60_000, 6_400),
-        ("application/pdf", 60_001, 12_800),
-        ("application/pdf", None, 12_800),
-        ("audio/mpeg", None, 3_000),
-        ("model/obj", 10**9, parts.IMAGE),
-        ("x-world/x-vrml", 5, parts.IMAGE),
-        ("", 5, parts.IMAGE),
+        # A token is four characters: an image is 1,000 tokens, or the 85 that OpenAI documents.
+        ("image/png", 4_000_000, None, 4 * 1_000),
+        ("Image/PNG", None, "high", 4 * 1_000),
+        ("image/png", None, "low", 4 * 85),
+        ("audio/mpeg", 160_000, None, 1_000),
+        ("audio/mpeg", 1, None, 100),
+        ("audio/mpeg", None, None, 3_000),
+        ("text/plain", 700, None, 700),
+        ("text/plain", 0, None, 0),
+        ("text/plain", None, None, 4 * 1_000),
+        ("application/pdf", 60_000, None, 6_400),
+        ("application/pdf", 60_001, None, 12_800),
+        ("application/pdf", None, None, 12_800),
+        ("model/obj", 10**9, None, parts.IMAGE),
+        ("", 5, None, parts.IMAGE),
     ],
 )
-def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:
+def test_a_medium_weighs_by_its_kind(
+    mime: str, size: int | None, detail: str | None, weight: int
+) -> None:
     """The units are a second of audio, a page of a document and a whole image."""
-    assert media_weight(mime, size) == weight
-
-
-@pytest.mark.parametrize(
-    ("detail", "tokens"), [("low", 85), ("high", 1_000), ("auto", 1_000), (None, 1_000)]
-)
-def test_an_image_of_low_detail_weighs_as_openai_prices_it(detail: str | None, tokens: int) -> None:
-    """OpenAI's documented price of a picture of low detail is 85 tokens."""
-    assert media_weight("image/png", detail=detail) == 4 * tokens
+    assert media_weight(mime, size, detail=detail) == weight
 
 
 @pytest.mark.parametrize(

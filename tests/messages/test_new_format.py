@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from compacter import ClearToolResults, Compacter
 from compacter.messages.blocks import Row
 from compacter.messages.format import FORMATS, MessageFormat, get_format
-from compacter.messages.recognise import recognise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from compacter.messages.recognise import TELLING, recognise
 
 NAME: Any = "telex"
 
@@ -34,17 +31,14 @@ class TelexFormat(MessageFormat):
 
 
 @pytest.fixture(autouse=True)
-def telex(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def telex(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file, and the line in ``FormatName``."""
     file = ModuleType("compacter.messages.telex")
     vars(file)["TELEX"] = TelexFormat()
     monkeypatch.setitem(sys.modules, file.__name__, file)
-    types: Any = vars(sys.modules[recognise.__module__])["_telling_types"]
-    for module in ("format", "recognise"):
-        monkeypatch.setattr(f"compacter.messages.{module}.FORMATS", (*FORMATS, NAME))
-    types.cache_clear()
-    yield
-    types.cache_clear()
+    monkeypatch.setattr("compacter.messages.format.FORMATS", (*FORMATS, NAME))
+    for kind in TelexFormat.telling:
+        monkeypatch.setitem(TELLING, kind, NAME)
 
 
 def history(turns: int = 12) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import UserDict
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import StrEnum
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,14 +37,6 @@ class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     TOOL_CALL = "tool-call"
-
-
-class OldRole(str, Enum):  # noqa: UP042 - that is how LlamaIndex has them
-    """Roles as LlamaIndex has them."""
-
-    SYSTEM = "system"
-    USER = "user"
-    ASSISTANT = "assistant"
 
 
 @pytest.mark.parametrize(
@@ -141,23 +133,6 @@ class LangChainMessage(BaseModel):
     id: str | None = None
 
 
-class LlamaIndexMessage(BaseModel):
-    role: OldRole
-    additional_kwargs: dict[str, Any] = {}
-    blocks: list[dict[str, Any]] = []
-
-    @property
-    def content(self) -> str:
-        return "".join(str(block["text"]) for block in self.blocks)
-
-
-class AutoGenMessage(BaseModel):
-    source: str
-    content: str
-    type: str = "UserMessage"
-    models_usage: dict[str, int] | None = None
-
-
 @dataclass
 class PydanticAIMessage:
     parts: list[dict[str, Any]]
@@ -177,15 +152,6 @@ class HaystackMessage:
     @property
     def content(self) -> str:
         return self._content[0]
-
-
-@dataclass
-class SmolagentsMessage:
-    role: Role
-    content: str
-    tool_calls: list[Any] | None = None
-    raw: Any = None
-    token_usage: Any = None
 
 
 class Loose(BaseModel):
@@ -210,12 +176,12 @@ FOREIGN: dict[str, Any] = {
     ],
     "LangChain tuples": [("system", "s"), ("human", "h" * 900)],
     "LlamaIndex": [
-        LlamaIndexMessage(role=OldRole.USER, blocks=[{"block_type": "text", "text": "h" * 900}])
+        SimpleNamespace(role=Role.USER, additional_kwargs={}, blocks=[{"text": "h" * 900}])
     ],
-    "AutoGen": [AutoGenMessage(source="user", content="h" * 900)],
+    "AutoGen": [SimpleNamespace(source="user", content="h" * 900, type="UserMessage")],
     "Pydantic AI": [PydanticAIMessage([{"part_kind": "user-prompt", "content": "h" * 900}])],
     "Haystack": [HaystackMessage("user", "h" * 900)],
-    "smolagents objects": [SmolagentsMessage(Role.USER, "h" * 900)],
+    "smolagents objects": [SimpleNamespace(role=Role.USER, content="h" * 900, raw=None)],
     "lazy": [Lazy()],
     "mixed": [ASK, LangChainMessage(type="human", content="h" * 900)],
     "late": [*PLAIN, LangChainMessage(type="human", content="h" * 900)],

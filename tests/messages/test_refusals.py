@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.kit import refusals
 
 from compacter import Compacter
-from compacter.messages import refusals
-from compacter.messages.refusals import NO_ROOM, detect_in_reply
+from compacter.messages.replies import NO_ROOM, detect_in_reply
 from compacter.overflow import TokenLimit
 
 TEXT = "prompt is too long: 9000 tokens > 8192 maximum"
 
 
+# The forms that the SDKs make objects of, beside those that stand in the table.
+REPLIES = [
+    *(
+        (str(form), json.loads(form.body), form.states_numbers)
+        for form in refusals(8192, 9000)
+        if form.content_type == "application/json"
+    ),
+    ("object", SimpleNamespace(error=SimpleNamespace(message=TEXT, code=400), choices=None), True),
+    ("flat object", SimpleNamespace(type="error", message=TEXT), True),
+    ("object with a stop reason", SimpleNamespace(stop_reason="model_length"), False),
+    ("Mistral", {"choices": [{"finish_reason": "model_length"}, {"finish_reason": "stop"}]}, False),
+]
+
+
 @pytest.mark.parametrize(
-    "reply",
-    [
-        {"error": {"message": TEXT, "code": 400}},
-        {"error": TEXT},
-        {"type": "error", "error": {"type": "invalid_request_error", "message": TEXT}},
-        {"type": "error", "code": "context_length_exceeded", "message": TEXT},
-        {
-            "type": "response.failed",
-            "response": {"error": {"code": "context_length_exceeded", "message": TEXT}},
-        },
-        {"id": "x", "choices": [], "error": {"message": TEXT}},
-        {
-            "choices": [
-                {"delta": {"content": ""}, "finish_reason": "error", "error": {"message": TEXT}}
-            ]
-        },
-        {"choices": [{"delta": {}, "finish_reason": "error"}], "error": {"message": TEXT}},
-        SimpleNamespace(error=SimpleNamespace(message=TEXT, code=400), choices=None),
-        SimpleNamespace(type="error", message=TEXT),
-    ],
+    ("reply", "states_numbers"), [row[1:] for row in REPLIES], ids=[row[0] for row in REPLIES]
 )
-def test_an_error_in_a_reply_is_a_token_limit_with_numbers(reply: object) -> None:
+def test_a_refusal_in_a_reply_is_a_token_limit(reply: object, *, states_numbers: bool) -> None:
+    """An error, a flat one too, and a stop reason are token limits, with the numbers they state."""
     found = detect_in_reply(reply)
 
     assert found is not None
-    assert (found.limit, found.requested) == (8192, 9000)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        {"stop_reason": "model_context_window_exceeded"},
-        {"stopReason": "model_context_window_exceeded"},
-        {
-            "choices": [
-                {"finish_reason": "model_context_window_exceeded", "message": {"content": ""}}
-            ]
-        },
-        {"choices": [{"finish_reason": "model_length"}]},
-        {"choices": [{"finish_reason": "model_length"}, {"finish_reason": "stop"}]},
-        {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}},
-        SimpleNamespace(stop_reason="model_context_window_exceeded"),
-    ],
-)
-def test_a_stop_reason_may_say_it(reply: object) -> None:
-    assert detect_in_reply(reply) is not None
+    assert not states_numbers or (found.limit, found.requested) == (8192, 9000)
 
 
 @pytest.mark.parametrize(
@@ -96,35 +73,30 @@ def cut_off(**usage: int) -> dict[str, object]:
     return {"choices": [{"finish_reason": "length", "message": {"content": "a"}}], "usage": usage}
 
 
-@pytest.mark.parametrize(("written", "likely"), [(0, True), (16, True), (17, False)])
-def test_a_reply_cut_off_after_a_few_tokens_may_have_had_no_room(
-    written: int, *, likely: bool
-) -> None:
-    found = detect_in_reply(cut_off(prompt_tokens=9000, completion_tokens=written))
-
-    expected = (
-        TokenLimit(None, None, "input_plus_output", 9000, written, NO_ROOM) if likely else None
-    )
-    assert found == expected
-
-
-@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 9000}, {"completion_tokens": 3}])
-def test_a_reply_without_usage_is_not_suspected(usage: dict[str, int]) -> None:
-    assert detect_in_reply(cut_off(**usage)) is None
+def messages(stopped: str, **usage: int) -> dict[str, object]:
+    return {stopped: "max_tokens", "usage": usage}
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "written"),
     [
-        {"stop_reason": "max_tokens", "usage": {"input_tokens": 9000, "output_tokens": 2}},
-        {"stopReason": "max_tokens", "usage": {"inputTokens": 9000, "outputTokens": 2}},
+        (cut_off(prompt_tokens=9000, completion_tokens=0), 0),
+        (cut_off(prompt_tokens=9000, completion_tokens=16), 16),
+        (cut_off(prompt_tokens=9000, completion_tokens=17), None),
+        (cut_off(), None),
+        (cut_off(prompt_tokens=9000), None),
+        (cut_off(completion_tokens=3), None),
+        (messages("stop_reason", input_tokens=9000, output_tokens=2), 2),
+        (messages("stopReason", inputTokens=9000, outputTokens=2), 2),
     ],
 )
-def test_every_format_tells_of_a_reply_without_room(reply: object) -> None:
-    found = detect_in_reply(reply)
+def test_a_reply_cut_off_after_a_few_tokens_may_have_had_no_room(
+    reply: object, written: int | None
+) -> None:
+    """Where its usage states both counts, in every format; the request has to confirm it."""
+    likely = TokenLimit(None, None, "input_plus_output", 9000, written, NO_ROOM)
 
-    assert found is not None
-    assert (found.input_tokens, found.output_tokens, found.source) == (9000, 2, NO_ROOM)
+    assert detect_in_reply(reply) == (None if written is None else likely)
 
 
 QUIET: dict[str, dict[str, Any]] = {
@@ -144,8 +116,8 @@ def test_a_quiet_reply_without_usage_is_neither_searched_for_an_error_nor_for_us
 ) -> None:
     """Each search takes ten to thirty microseconds; a quiet call may take one."""
     searched: list[str] = []
-    monkeypatch.setattr(refusals, "_detect", lambda _: searched.append("error"))
-    monkeypatch.setattr("compacter.messages.usage.first", lambda *_: searched.append("usage"))
+    monkeypatch.setattr("compacter.messages.replies._detect", lambda _: searched.append("error"))
+    monkeypatch.setattr("compacter.messages.replies.first", lambda *_: searched.append("usage"))
 
     def answer(messages: list[dict[str, str]]) -> dict[str, Any]:
         return QUIET[name]

@@ -13,6 +13,7 @@ from compacter.messages import parts
 from compacter.messages.format import get_format
 
 _PICTURE = base64.b64encode(bytes(150_000)).decode()
+_SHOT = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{_PICTURE}"}
 _ASK = {"role": "user", "content": "a"}
 _REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "QUJD" * 100}
 
@@ -80,20 +81,8 @@ def test_a_step_spans_what_openai_wants_together(items: list[object], steps: lis
             {"type": "local_shell_call_output", "id": "x", "output": "a.txt"},
         ),
         (
-            {
-                "type": "computer_call",
-                "id": "cu_1",
-                "call_id": "x",
-                "action": {"type": "screenshot"},
-            },
-            {
-                "type": "computer_call_output",
-                "call_id": "x",
-                "output": {
-                    "type": "computer_screenshot",
-                    "image_url": f"data:image/png;base64,{_PICTURE}",
-                },
-            },
+            {"type": "computer_call", "call_id": "x", "action": {"type": "screenshot"}},
+            {"type": "computer_call_output", "call_id": "x", "output": _SHOT},
         ),
         (
             {"type": "mcp_approval_request", "id": "x", "name": "send", "arguments": "{}"},
@@ -104,7 +93,7 @@ def test_a_step_spans_what_openai_wants_together(items: list[object], steps: lis
             {
                 "type": "shell_call_output",
                 "call_id": "x",
-                "output": [{"stdout": "a.txt", "stderr": ""}],
+                "output": [{"stdout": "a", "stderr": ""}],
             },
         ),
     ],
@@ -123,18 +112,8 @@ def test_every_sort_of_call_has_its_output(call: object, output: object) -> None
 
 
 def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
-    picture = {
-        "type": "image_generation_call",
-        "id": "ig_1",
-        "result": _PICTURE,
-        "status": "completed",
-    }
-    search = {
-        "type": "file_search_call",
-        "id": "fs_1",
-        "queries": ["sky"],
-        "results": [{"text": "blue"}],
-    }
+    picture = {"type": "image_generation_call", "id": "ig_1", "result": _PICTURE}
+    search = {"type": "file_search_call", "queries": ["sky"], "results": [{"text": "blue"}]}
     reader = get_format("responses")
 
     assert reader.outline([_ASK, picture, search, _ASK]).broken == ()

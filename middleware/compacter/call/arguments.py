@@ -28,7 +28,7 @@ from compacter.call.option_names import (
     is_off_switch,
 )
 from compacter.errors import ConfigurationError
-from compacter.messages.fields import characters, dig, first
+from compacter.messages.fields import dig, first, json_text
 from compacter.messages.format import Message, MessageFormat
 
 Args: TypeAlias = tuple[Any, ...]
@@ -310,4 +310,4 @@ def characters_sent(value: object) -> int:
     """
     if isinstance(value, type):
         value = getattr(value, "model_json_schema", dict)()
-    return characters(value)
+    return len(json_text(value or None))

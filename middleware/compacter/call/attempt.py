@@ -10,7 +10,7 @@ from compacter.call.world import DEFERRED, World
 from compacter.compaction.sizes import Calibration, Sizes
 from compacter.effects import Quote
 from compacter.events import CompactionFailed, CompactionSkipped, Event, Trigger
-from compacter.messages.refusals import NO_ROOM
+from compacter.messages.replies import NO_ROOM
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 

@@ -27,9 +27,7 @@ from compacter.call.request import LEAST_CUT, calibrate, missing_tokens
 from compacter.compaction.sizes import MARGIN, TARGET_SHARE
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation
-from compacter.messages.refusals import SEALED
-from compacter.messages.replies import Reply
-from compacter.messages.usage import tokens_read
+from compacter.messages.replies import SEALED, Reply, tokens_read
 from compacter.options import TriggerFacts
 from compacter.overflow import TokenLimit
 

@@ -38,8 +38,7 @@ from compacter.memory.match import View
 from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable, first
 from compacter.messages.format import Message
-from compacter.messages.refusals import SEALED
-from compacter.messages.replies import Reply
+from compacter.messages.replies import SEALED, Reply
 from compacter.runtime.io import IO
 from compacter.runtime.single_flight import LONGEST_WAIT, Flight
 

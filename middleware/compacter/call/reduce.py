@@ -29,7 +29,7 @@ from compacter.events import (
     Trigger,
 )
 from compacter.messages.parts import Kind
-from compacter.messages.refusals import SEALED
+from compacter.messages.replies import SEALED
 from compacter.options import Retrieved
 from compacter.summary.message import FRAME, rule_lines
 from compacter.text.shorten import shorten

@@ -15,7 +15,7 @@ from compacter.compaction.sizes import Calibration, most_tokens
 from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.refusals import SEALED
+from compacter.messages.replies import SEALED
 from compacter.recall.weight import tokens_each
 from compacter.summary.message import parse
 

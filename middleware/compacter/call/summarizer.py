@@ -12,7 +12,7 @@ from compacter.call.arguments import Args, Binding, Named
 from compacter.call.option_names import other_limit
 from compacter.call.state import State
 from compacter.effects import AskSummarizer
-from compacter.messages.fields import first, word
+from compacter.messages.fields import dig, first
 from compacter.messages.replies import Reply, chunk_text, read_reply
 from compacter.options.checks import ASKED, taken
 from compacter.runtime import models
@@ -64,7 +64,7 @@ class Summarizer:
         reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
         model = self.state.options.summarizer
         if not isinstance(model, str):
-            model = word(raw, "model") or (self.model if model is None else None)
+            model = dig(raw, "model") or (self.model if model is None else None)
         if reply.input_tokens:
             cached = first(raw, _CACHED)
             self.cached_tokens += cached if isinstance(cached, int) else 0

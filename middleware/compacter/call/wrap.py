@@ -26,9 +26,7 @@ from compacter.call.request import may_be_cut
 from compacter.call.state import State
 from compacter.call.warm import warmed_up
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
-from compacter.messages.refusals import detect_in_reply
-from compacter.messages.replies import Reply
-from compacter.messages.usage import HAS_USAGE, tokens_read
+from compacter.messages.replies import HAS_USAGE, Reply, detect_in_reply, tokens_read
 from compacter.runtime.io import ASYNC, IO, SYNC, is_kind, is_large, run
 
 Function = Callable[..., Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,13 +24,13 @@ from compacter.clients.copying import (
 from compacter.clients.nested import Nested
 from compacter.messages.fields import dig, field
 from compacter.messages.format import Message
-from compacter.messages.gemini import snake_key
 from compacter.runtime.objects import with_special_methods
 
 METHODS = ("generate_content", "generate_content_stream")
 _INNER = tuple(f"_{name}" for name in METHODS)
 """The single requests that they make."""
 _ORIGINAL = "_compacter_original"
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,9 @@ class Contents(Nested):
         """Return the options in ``config``, with their names in snake case."""
         config = kwargs.get("config") or {}
         members = config.items() if isinstance(config, Mapping) else config
-        return {snake_key(name): value for name, value in members if value is not None}
+        return {
+            _HUMP.sub(r"_\1", name).lower(): value for name, value in members if value is not None
+        }
 
     def replace(
         self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options

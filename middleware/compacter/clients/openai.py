@@ -36,8 +36,7 @@ from compacter.errors import add_note
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
-from compacter.messages.replies import Reply
-from compacter.messages.usage import usage_of
+from compacter.messages.replies import Reply, usage_of
 from compacter.runtime.io import IO
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from compacter.frameworks.own_types import (
     tool_call,
 )
 from compacter.messages.fields import field, json_text
-from compacter.messages.refusals import detect_in_reply
+from compacter.messages.replies import detect_in_reply
 from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from compacter.frameworks.own_types import (
     tool_call,
 )
 from compacter.messages.fields import json_text, members
-from compacter.messages.usage import usage_of
+from compacter.messages.replies import usage_of
 
 
 def _read(message: Any) -> Mapping[str, Any]:

@@ -28,8 +28,8 @@ class AnthropicFormat(MessageFormat):
     table = {  # noqa: RUF012 - ClassVar in the base class
         "text": Row("text", ("text",), edits=("text",)),
         # If the thinking itself is omitted, the signature contains it in encrypted form.
-        "thinking": Row("reasoning", ("thinking", "~signature")),
-        "redacted_thinking": Row("reasoning", ("~data",)),
+        "thinking": Row("reasoning", ("thinking",), sealed=("signature",)),
+        "redacted_thinking": Row("reasoning", (), sealed=("data",)),
         "compaction": COMPACTION,
         "search_result": Row("text", ("title", "content")),
         "image": MEDIUM,

@@ -25,7 +25,9 @@ class BedrockFormat(MessageFormat):
         "toolUse": Row("call", ("input",), ("name",), ("toolUseId",)),
         "toolResult": Row("result", ("content",), call_id=("toolUseId",), edits=("content",)),
         "reasoningContent": Row(
-            "reasoning", ("reasoningText.text", "~reasoningText.signature", "~redactedContent")
+            "reasoning",
+            ("reasoningText.text",),
+            sealed=("reasoningText.signature", "redactedContent"),
         ),
         "guardContent": Row("nested"),
         "citationsContent": Row("text", ("content",)),

@@ -24,7 +24,7 @@ from compacter.messages.fields import (
     text_of,
     word,
 )
-from compacter.messages.parts import Part, Place, Voice, spoken, weigh_sealed
+from compacter.messages.parts import Part, PartKind, Place, spoken, weigh_sealed
 
 Paths = tuple[str, ...]
 
@@ -35,8 +35,7 @@ class Row:
 
     kind: Literal["text", "call", "result", "media", "reasoning", "nested"]
     paths: Paths = ("",)
-    """Texts, arguments, outputs, blocks inside it, or reasoning. A ``~`` marks what is sealed: only
-    the model that made it, and its provider, can read it."""
+    """Texts, arguments, outputs, blocks inside it, or reasoning."""
     name: Paths = ()
     """Name of the tool."""
     call_id: Paths = ()
@@ -47,13 +46,8 @@ class Row:
     """Results inside a call without an id, which the provider has run itself."""
     tool: str = ""
     """Name of the tool if the block states none; ``_call`` for its type without that ending."""
-
-    def is_sealed(self, block: Json) -> bool:
-        """Return whether only the model that made a block can read it. The text of a compaction can
-        be read by any, if nothing is sealed beside it.
-        """
-        sealed = [path[1:] for path in self.paths if path[:1] == "~"]
-        return bool(first(block, tuple(sealed)) if self is COMPACTION else sealed)
+    sealed: Paths = ()
+    """Reasoning that only the model that made it, and its provider, can read."""
 
     def tool_of(self, block: Json) -> str:
         """Return the name of the tool of a call or a result; empty if it is not stated."""
@@ -63,22 +57,14 @@ class Row:
         return str(name or self.tool)
 
     def weigh(self, block: Json) -> int:
-        """Return the size of reasoning in characters: of the first of its paths with something."""
-        for path in self.paths:
-            value = dig(block, path.lstrip("~"))
-            is_sealed = path[:1] == "~"
-            size = (
-                weigh_sealed(value)
-                if is_sealed
-                else len(text_of(value) or json_text(value or None))
-            )
-            if size:
-                return size
-        return 0
+        """Return the size of reasoning in characters; the sealed form may be the longer one."""
+        open_ = first(block, self.paths)
+        sealed = weigh_sealed(first(block, self.sealed))
+        return max(len(text_of(open_) or json_text(open_ or None)), sealed)
 
     def read(self, block: Json) -> str | None:
         """Return the texts of a block, one a line; ``None`` if it has none."""
-        read = [text_of(dig(block, path)) for path in self.paths if path[:1] != "~"]
+        read = [text_of(dig(block, path)) for path in self.paths]
         texts = [text for text in read if text is not None]
         return "\n".join(filter(None, texts)) if texts else None
 
@@ -88,7 +74,7 @@ TEXT = Row("text", edits=("",))
 MEDIUM = Row("media")
 DATA = Row("text", ())
 """Data of unknown structure, shown as JSON."""
-COMPACTION = Row("reasoning", ("content", "~encrypted_content"))
+COMPACTION = Row("reasoning", ("content",), sealed=("encrypted_content",))
 """A compaction by the provider."""
 
 
@@ -112,7 +98,8 @@ def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
     return item if new is old else replaced(item, **{name: new})
 
 
-Edit = Callable[[Literal["text", "result"], str, str], str]
+EditKind = Literal["text", "result"]
+Edit = Callable[[EditKind, str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
 
 Found: TypeAlias = tuple[Row, Json, str]
@@ -145,6 +132,8 @@ class Blocks:
 
     beside: ClassVar[tuple[tuple[str, Row], ...]] = ()
     """What a message has beside its blocks, by its path."""
+    outdated: ClassVar[str] = ""
+    """Member with a list that an edit of the block empties: it belongs to the old text."""
 
     def whole(self, message: Json) -> Row | None:  # noqa: ARG002 - most formats have none
         """Return the row of a message that is one block itself, such as a tool's result."""
@@ -167,10 +156,6 @@ class Blocks:
                 return self.table[key], value, key
         return self.other, block, ""
 
-    def is_result(self, block: Json) -> bool:
-        """Return whether a block is a tool's result."""
-        return self.find(block)[0].kind == "result"
-
     def _pieces(self, message: Json) -> list[Found]:
         """Return what ``find`` returns for all that a message has."""
         row = self.whole(message)
@@ -189,7 +174,8 @@ class Blocks:
             return [place.data(block) if text is None else place.text(text)]
         if row.kind == "reasoning":
             size = row.weigh(block)
-            return [Part(place.role, "reasoning", "", "", place.index, size)] if size else []
+            kind: PartKind = "compaction" if row is COMPACTION else "reasoning"
+            return [Part(place.role, kind, "", "", place.index, size)] if size else []
         if row.kind == "media":
             return [place.medium(key or word(block, "type"), block)]
         shown: list[Part] = []
@@ -208,9 +194,13 @@ class Blocks:
             name = row.tool_of(block) or place.name
             place = Place("tool", place.index, name, self._call_id(row, block))
             shown.append(Part("tool", "answer", "", name, place.index, 0, place.call_id))
-        for inner in listed(first(block, paths)):
+        for inner in self._inner(row, block, paths):
             shown += self._show(self.find(inner), place)
         return shown
+
+    def _inner(self, row: Row, block: Json, paths: Paths) -> Sequence[Json]:  # noqa: ARG002 - for one
+        """Return the blocks inside a block: what stands at the first of these paths."""
+        return listed(first(block, paths))
 
     def _call_id(self, row: Row, block: Json) -> str | None:
         """Return the id of a call or a result; ``None`` if it needs no partner."""
@@ -221,11 +211,10 @@ class Blocks:
 
     def _body(self, text: str) -> Json:
         """Return a text as the body of a message, not blank if the provider refuses that."""
-        if not self.text_type:
-            return [{"text": spoken(text)}]
-        return spoken(text) if self.alternates else text
+        text = spoken(text) if self.alternates else text
+        return text if self.text_type else [self._text_block(text)]
 
-    def say(self, role: Voice, text: str) -> Json:
+    def say(self, role: str, text: str) -> Json:
         """Return a new message with this text, which is never blank if the provider
         refuses that.
         """
@@ -253,7 +242,7 @@ class Blocks:
         if blocks == old:
             return message
         body = field(message, self.body)
-        is_bare = not isinstance(body, (list, tuple)) and [*map(type, blocks)] == [type(body)]
+        is_bare = isinstance(body, str) and [*map(type, blocks)] == [str]
         return replaced(message, **{self.body: blocks[0] if is_bare else blocks})
 
     def _edit_block(self, block: Json, edit: Edit) -> Json:
@@ -265,15 +254,15 @@ class Blocks:
 
     def _edit(self, row: Row, block: Json, edit: Edit) -> Json:
         """Return an edited copy of what ``find`` has found; itself if nothing changed."""
-        kind: Literal["text", "result"] = "text" if row.kind == "text" else "result"
+        kind: EditKind = "text" if row.kind == "text" else "result"
         work = partial(self._edit_text, edit, kind, row.tool_of(block))
+        edited = block
         for path in row.edits:
-            block = edit_at(block, path, work)
-        return block
+            edited = edit_at(edited, path, work)
+        is_outdated = edited is not block and field(block, self.outdated)
+        return replaced(edited, **{self.outdated: []}) if is_outdated else edited
 
-    def _edit_text(
-        self, edit: Edit, kind: Literal["text", "result"], tool: str, output: Json
-    ) -> Json:
+    def _edit_text(self, edit: Edit, kind: EditKind, tool: str, output: Json) -> Json:
         """Edit a text, or a list of texts as one. It is never blank afterwards, as some providers
         refuse that.
         """
@@ -316,7 +305,7 @@ class Blocks:
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
         """Return what stands for a block, and count what was left out."""
         row, inner, key = self.find(block)
-        if not row.is_sealed(inner):
+        if not first(inner, row.sealed):
             return [block]
         kinds[key or word(block, "type")] += 1
         text = row.read(inner) if row is COMPACTION else ""

@@ -35,7 +35,7 @@ def field(item: Json, name: str) -> Json:
     kind: Any = type(item)
     if kind is dict:
         value = item.get(name)
-    elif item is None:
+    elif item is None or isinstance(item, str):
         return None
     else:
         try:
@@ -127,32 +127,29 @@ _MARKS = frozenset({"cache_control", "cachePoint"})
 _DEEPEST = 100
 
 
-def faithful(  # noqa: C901 - one for each kind of value
+def faithful(
     value: Json, own: frozenset[str] = frozenset(), depth: int = 0, *, inside: bool = False
 ) -> Json:
-    """Return ``value`` as dicts, lists, strings and integers, different for different contents.
+    """Return ``value`` as dicts, lists, texts and numbers, whose JSON differs for different
+    contents.
 
-    Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked
-    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and empty fields are
-    left out and bytes become base64, so that a dict and an SDK object with the same content are
-    equal, wherever the caller sets cache marks. Below the keys ``own``, which contain data of a
-    tool or a model, nothing is left out.
+    Keys are sorted. Cache marks and empty fields are left out and bytes become base64, so that a
+    dict and an SDK object with the same content are equal, wherever the caller sets cache marks.
+    Below the keys ``own``, which contain data of a tool or a model, nothing is left out.
 
     Raises :class:`Unencodable` for objects that may have hidden data (all but pydantic models
     without private attributes, and dataclasses) and more than 100 levels of nesting; and whatever a
-    foreign class, a key that is not a string, or too large a number raises.
+    foreign class or a key that is not a string raises.
     """
     while isinstance(value, (Enum, *_BYTES)):
         value = members(value)
-    if value is None:
-        return None
     if isinstance(value, str):
-        text = str.__str__(value)
-        # A text that begins with the mark gets one more, so that no text equals a marked value.
-        return f"\0{text}" if text[:1] == "\0" else text
+        return str.__str__(value)
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, (int, float)):
-        text = json.dumps(value)  # Raises ``ValueError`` for too large a number.
-        return f"\0{text}" if isinstance(value, (bool, float)) else int(text)
+        # Also of a subclass, such as NumPy's.
+        return int(value) if isinstance(value, int) else float(value)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
@@ -161,13 +158,12 @@ def faithful(  # noqa: C901 - one for each kind of value
     data: dict[str, Json] = {}
     for key, inner in sorted(_fields(value).items()):
         name = str.__str__(key)  # Raises for a key that is not a string.
-        if name in data:
-            raise Unencodable("two keys have one text")
+        is_inside = inside or name in own
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
-        is_plain = type(inner) is str and inner[:1] != "\0"  # By far the most common.
-        read = inner if is_plain else faithful(inner, own, depth + 1, inside=inside or name in own)
-        if inside or name in own or read not in ([], {}):
+        is_plain = type(inner) is str  # By far the most common.
+        read = inner if is_plain else faithful(inner, own, depth + 1, inside=is_inside)
+        if is_inside or read not in ([], {}):
             data[name] = read
     return data
 
@@ -249,8 +245,3 @@ def listed(content: Json) -> list[Json] | tuple[Json, ...]:
     if content is None:
         return ()
     return content if isinstance(content, (list, tuple)) else (content,)
-
-
-def characters(value: Json) -> int:
-    """Return the number of characters of a text, or of a value as JSON; 0 for an empty one."""
-    return len(json_text(value or None))

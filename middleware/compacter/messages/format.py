@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -27,7 +27,6 @@ from compacter.messages.parts import (
     Speaker,
     Steps,
     Voice,
-    outline,
     pair_calls,
 )
 
@@ -167,7 +166,7 @@ class MessageFormat(Blocks):
             message["content"] for message in messages if message["role"] == "system"
         )
         said = [
-            self.say("user" if message["role"] == "user" else "assistant", message["content"])
+            self.say(message["role"], message["content"])
             for message in messages
             if message["role"] != "system"
         ]
@@ -189,30 +188,50 @@ class MessageFormat(Blocks):
     # -- common to all formats ---------------------------------------------------------------------
 
     def read(self, message: Message) -> Outline:
-        """Return kind, data size in characters, ids of calls, and ids of results."""
+        """Return kind, data size in characters, ids of calls, and ids of results.
+
+        A user's message with nothing but tool results is a ``RESULT``.
+        """
         kind = self.kind(message)
         parts = self.all_parts(message, 0)
-        summed = outline(kind, parts)
-        # The size first, as reading the text again for each message would cost more.
-        if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
-            return Kind.INSERTED, *summed[1:]
-        # A compaction is shown as reasoning: all else need not be read again.
-        if (
-            kind is Kind.ASSISTANT
-            and any(part.kind == "reasoning" for part in parts)
-            and self.compacted(message) is not None
-        ):
-            return Kind.COMPACTED, *summed[1:]
-        return summed
+        size = 0
+        calls = Counter[str]()
+        results: list[str] = []
+        for part in parts:
+            size += part.size
+            called = part.call_id
+            if called is None:
+                continue
+            if part.kind == "call":
+                calls[called] += 1
+            elif part.kind == "answer" and calls[called]:
+                # Some calls have their result in the same message.
+                calls[called] -= 1
+            elif part.kind == "answer":
+                results.append(called)
+        if kind is not Kind.USER and any(part.kind == "compaction" for part in parts):
+            kind = Kind.COMPACTED
+        elif kind is Kind.USER and results and all(part.role == "tool" for part in parts):
+            kind = Kind.RESULT
+        elif size == len(_FILLER) and self.plain_text(message) == _FILLER:
+            kind = Kind.INSERTED
+        return kind, size, tuple(calls.elements()), tuple(results)
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
-        return pair_calls(messages, self.read, self.plain, _FILLER)
-
-    def _parts(self, message: Message, kind: Kind, index: int) -> list[Part]:
-        """Return the parts of a message, reasoning included."""
-        place = Place(_SPEAKERS.get(kind, "assistant"), index, word(message, "name"))
-        return [part for found in self._pieces(message) for part in self._show(found, place)]
+        outlines: list[Outline] = []
+        for message in messages:
+            if type(message) is dict and len(message) == 2:
+                text = message.get("content")
+                role = message.get("role")
+                # Fast path of the common form: a history is outlined at each call.
+                if isinstance(role, str) and isinstance(text, str) and text != _FILLER:
+                    kind = self.plain.get(role)
+                    if kind is not None:
+                        outlines.append((kind, len(text), (), ()))
+                        continue
+            outlines.append(self.read(message))
+        return pair_calls(outlines)
 
     def size(self, message: Message) -> int:
         """Return the data size of one message in characters, media by their weight (see
@@ -263,7 +282,9 @@ class MessageFormat(Blocks):
                 # Fast path of the common form.
                 return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
         try:
-            return self._parts(message, self.kind(message), index)
+            role = _SPEAKERS.get(self.kind(message), "assistant")
+            place = Place(role, index, word(message, "name"))
+            return [part for found in self._pieces(message) for part in self._show(found, place)]
         except Exception:  # noqa: BLE001 - a foreign object may raise anything
             return [Place("assistant", index).text(f"[a message of type {type(message).__name__}]")]
 
@@ -303,7 +324,9 @@ class MessageFormat(Blocks):
             if block != ""
         ]
         # Results stand first.
-        place = len(blocks) if last else sum(map(self.is_result, blocks))
+        place = (
+            len(blocks) if last else sum(self.find(block)[0].kind == "result" for block in blocks)
+        )
         blocks.insert(place, self._text_block(text))
         return self.with_blocks(
             message if isinstance(message, Mapping) else {"role": "user"}, blocks
@@ -325,12 +348,6 @@ def get_format(name: str) -> MessageFormat:
     raise ConfigurationError(
         f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}"
     )
-
-
-@cache
-def roles() -> frozenset[str]:
-    """Return the roles of all formats."""
-    return frozenset(role for name in FORMATS for role in get_format(name).roles)
 
 
 def foreign(message: Json) -> bool:

@@ -10,17 +10,22 @@ calls and responses are paired by name, in order. Field names may be snake_case 
 from __future__ import annotations
 
 import base64
-import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 
-from compacter.messages.blocks import ANY_SIGNATURE, MEDIUM, TEXT, Edit, Found, Row
+from compacter.messages.blocks import (
+    ANY_SIGNATURE,
+    MEDIUM,
+    TEXT,
+    Edit,
+    EditKind,
+    Found,
+    Paths,
+    Row,
+)
 from compacter.messages.fields import (
     Json,
     camel,
-    characters,
     dig,
     field,
     first,
@@ -32,10 +37,10 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Message, MessageFormat, foreign
-from compacter.messages.parts import Kind, Part, Place
+from compacter.messages.parts import Kind
 
 _THOUGHT = Row("reasoning")
-_SIGNATURE = Row("reasoning", ("~",))
+_SIGNATURE = Row("reasoning", (), sealed=("",))
 _RESPONSE = Row("result", ("parts",), ("name",), ("name",), edits=("response",))
 _TABLE = {
     "text": TEXT,
@@ -65,6 +70,7 @@ class GeminiFormat(MessageFormat):
     assistant = "model"
     # Their keys belong to the tool and are not converted.
     own = frozenset({"args", "response"})
+    outdated = "parts"  # Media of a result go with its text, as in the other formats.
     roles = {  # noqa: RUF012 - ClassVar in the base class
         "user": Kind.USER,
         "function": Kind.USER,
@@ -74,31 +80,33 @@ class GeminiFormat(MessageFormat):
     }
     table = {**_TABLE, **{camel(name): row for name, row in _TABLE.items()}}  # noqa: RUF012
 
-    def kind(self, message: Message) -> Kind:
-        """Return the kind of a content by its role; without a role it is the user's, or the model's
-        if it has calls.
+    def _whole(self, message: Message) -> Message:
+        """Return a content with a role: a bare string, part or list of parts is the user's, or the
+        model's if it has calls, as google-genai reads it.
         """
+        if word(message, "role"):
+            return message
+        parts = field(message, "parts")
+        parts = list(listed(message if parts is None else parts))
+        has_calls = any(dig(part, "function_call") for part in parts)
+        return {"role": "model" if has_calls else "user", "parts": parts}
+
+    def kind(self, message: Message) -> Kind:
+        """Return the kind of a content by its role."""
         if not isinstance(message, (str, list, tuple)) and foreign(message):
             return Kind.UNKNOWN
-        role = word(message, "role")
-        if role:
-            return self.roles.get(role, Kind.OTHER)
-        # google-genai does the same without a role: only the model makes calls.
-        has_calls = any(dig(part, "function_call") for part in self.blocks(message))
-        return Kind.ASSISTANT if has_calls else Kind.USER
+        return self.roles.get(word(self._whole(message), "role"), Kind.OTHER)
 
     def blocks(self, message: Message) -> list[Message]:
-        """Return the parts of a content; a bare string, part or list of parts is a user's content
-        too.
-        """
-        return list(listed(field(message, "parts") if _is_content(message) else message))
+        """Return the parts of a content."""
+        return list(listed(field(self._whole(message), "parts")))
 
     def find(self, block: Message) -> Found:
         """Return the row of a part; a thought is a text with a mark, a file may have no member."""
         if type(block) is dict and block.keys() == _ONLY_TEXT:
             return TEXT, block["text"], "text"  # Fast path of the common form.
         row, value, key = super().find(block)
-        if row is TEXT and key and field(block, "thought"):
+        if row is TEXT and field(block, "thought"):
             return _THOUGHT, value, key
         if row is MEDIUM or (row is self.other and first(block, ("mime_type", "uri"))):
             return MEDIUM, value, ""
@@ -114,16 +122,9 @@ class GeminiFormat(MessageFormat):
         ]
         return [*super()._pieces(message), *sealed]
 
-    def _show(self, found: Found, place: Place) -> list[Part]:
-        parts = super()._show(found, place)
-        if found[0] is _RESPONSE:
-            answer = parts[0]
-            output = field(found[1], "response")
-            # A response names its tool.
-            size = len(answer.name) + characters(output)
-            shown = replace(answer, kind="result", text=_lone_text(output)[1], size=size)
-            parts.insert(1, shown)
-        return parts
+    def _inner(self, row: Row, block: Message, paths: Paths) -> Sequence[Message]:
+        inner = super()._inner(row, block, paths)
+        return [_lone_text(field(block, "response"))[1], *inner] if row is _RESPONSE else inner
 
     def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
         """Leave out signatures. A call needs one: Google documents a text that stands for it."""
@@ -140,33 +141,25 @@ class GeminiFormat(MessageFormat):
         return [{**rest, _SIGNATURES[key == "functionCall"]: mark} if mark else rest]
 
     def with_blocks(self, message: Message, blocks: list[Message]) -> Message:
-        """Return a copy with these parts; a bare part becomes a content if there are others."""
-        if _is_content(message) or blocks == self.blocks(message):
+        """Return a copy with these parts. A bare part, or list of parts, stays one if it can:
+        google-genai moves contents that are dicts before the bare parts ahead of them.
+        """
+        if blocks == self.blocks(message):
+            return message
+        if word(message, "role") or field(message, "parts") is not None:
             return super().with_blocks(message, blocks)
         if isinstance(message, (list, tuple)):
             return blocks
-        return blocks[0] if len(blocks) == 1 else {"role": "user", "parts": blocks}
+        return blocks[0] if len(blocks) == 1 else {**self._whole(message), "parts": blocks}
 
-    def _edit(self, row: Row, block: Message, edit: Edit) -> Message:
-        if row is not _RESPONSE:
-            return super()._edit(row, block, edit)
+    def _edit_text(self, edit: Edit, kind: EditKind, tool: str, output: Message) -> Message:
+        if not isinstance(output, Mapping):
+            return super()._edit_text(edit, kind, tool, output)
         # The API requires an object: a single text keeps its key (such as "error"), all else
         # becomes "output".
-        key, old = _lone_text(field(block, "response"))
-        new = edit("result", old, row.tool_of(block))
-        if new == old:
-            return block
-        # Media of a result go when its text is replaced, as in the other formats.
-        media: dict[str, Json] = {"parts": []} if field(block, "parts") else {}
-        return replaced(block, response={key: new}, **media)
-
-    def _content(self, data: Json) -> Json:
-        """Names are in snake_case; a bare string or part becomes a whole content."""
-        data = snake(data)
-        parts = [{"text": part} if isinstance(part, str) else part for part in self.blocks(data)]
-        if not _is_content(data):
-            data = {"role": "model" if self.kind(data) is Kind.ASSISTANT else "user"}
-        return dict(sorted({**data, "parts": parts}.items()))
+        key, old = _lone_text(output)
+        new = edit(kind, old, tool)
+        return output if new == old else {key: new}
 
 
 _ONLY_TEXT = frozenset({"text"})
@@ -179,31 +172,6 @@ _SIGNATURES_OF_CALLS = {
 # Members that a part may have beside what it is.
 _MARKS = frozenset({"thought", *_SIGNATURES})
 _NOTHING = Row("nested", ())
-
-
-def _is_content(message: Message) -> bool:
-    return field(message, "parts") is not None or bool(word(message, "role"))
-
-
-_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
-
-
-@lru_cache(maxsize=512)
-def snake_key(key: str) -> str:
-    """Return a name in camel case in snake case."""
-    return _HUMP.sub(r"_\1", key).lower()
-
-
-def snake(value: Json) -> Json:
-    """Return data with the names in it in snake case; what is a tool's own stays as it is."""
-    if isinstance(value, dict):
-        return dict(
-            sorted(
-                (snake_key(key), inner if key in GEMINI.own else snake(inner))
-                for key, inner in value.items()
-            )
-        )
-    return [snake(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _lone_text(response: Json) -> tuple[str, str]:

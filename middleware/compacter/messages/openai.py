@@ -15,7 +15,7 @@ from compacter.messages.fields import without, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind, Outline
 
-_REASONING = Row("reasoning", ("thinking", "reasoning", "~signature", "~data"))
+_REASONING = Row("reasoning", ("thinking", "reasoning"), sealed=("signature", "data"))
 _RESULTS = {
     role: Row("result", ("content",), ("name",), (call_id,), edits=("content",))
     for role, call_id in (("tool", "tool_call_id"), ("function", "name"))
@@ -68,29 +68,24 @@ class OpenAIFormat(MessageFormat):
     other = Row("text", ("text", "refusal", "input_text", "output_text"), edits=("text",))
 
     def read(self, message: Message) -> Outline:
-        """Return the outline of a message; that of a common form is read in a faster way."""
-        return self._read_common(message) or super().read(message)
-
-    def _read_common(self, message: Message) -> Outline | None:
-        """Read calls and results in their common forms without making parts."""
+        """Return the outline of a message; calls and results in their common forms are read without
+        making parts.
+        """
         try:
-            if type(message) is not dict:
-                return None
             role = message["role"]
             content = message["content"]
             if role == "tool" and type(content) is str is type(message["tool_call_id"]):
                 return Kind.RESULT, len(content), (), (message["tool_call_id"],)
             calls = message["tool_calls"]
-            ids = [call["id"] for call in calls]
-            texts = [call["function"][name] for call in calls for name in ("name", "arguments")]
-        except Exception:  # noqa: BLE001 - not of a common form
-            return None
-        if role != "assistant" or len(message) != 3 or type(calls) is not list:
-            return None
-        texts.append("" if content is None else content)
-        if not {str}.issuperset(map(type, (*ids, *texts))):
-            return None
-        return Kind.ASSISTANT, sum(map(len, texts)), ids, ()
+            if role == "assistant" and len(message) == 3:  # It has nothing else.
+                ids = [call["id"] for call in calls]
+                texts = [call["function"][name] for call in calls for name in ("name", "arguments")]
+                texts.append(content or "")
+                if {str}.issuperset(map(type, (*ids, *texts))):
+                    return Kind.ASSISTANT, sum(map(len, texts)), ids, ()
+        except Exception:  # noqa: BLE001, S110 - not of a common form
+            pass
+        return super().read(message)
 
     def whole(self, message: Message) -> Row | None:
         """Return the row of a tool's result."""

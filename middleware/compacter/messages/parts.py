@@ -4,13 +4,14 @@ format.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from compacter.messages.fields import Json, first, json_text, members, text_of
+from compacter.messages.fields import Json, dig, first, json_text, members, text_of
 
 
 class Kind(IntEnum):
@@ -66,14 +67,14 @@ Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
 Speaker = Literal["system", "user", "assistant", "tool"]
 Voice = Literal["user", "assistant"]
 """Who speaks a message that compacter writes."""
-PartKind = Literal["text", "call", "answer", "result", "media", "reasoning"]
+PartKind = Literal["text", "call", "answer", "result", "media", "reasoning", "compaction"]
 
 
 # Not frozen, as making one would take five times as long; never changed all the same.
 @dataclass(slots=True, unsafe_hash=True)
 class Part:
     """One part of a message: a text, a tool call, the beginning of its result (``answer``), a part
-    of the result, a medium, or reasoning.
+    of the result, a medium, reasoning, or a compaction by the provider.
     """
 
     role: Speaker
@@ -83,7 +84,7 @@ class Part:
     """A text, the arguments of a call as JSON, the output of a result, or the placeholder of a
     medium.
 
-    Empty for reasoning, of which only the size counts.
+    Empty for reasoning and compactions, of which only the size counts.
     """
     name: str = ""
     """Name of the tool, for a call and, if the format states it, for a result."""
@@ -131,27 +132,29 @@ class Place:
         """Return a part for a medium of any format: a placeholder of type and size, without path or
         content. ``kind`` is its type, or the member that it stands in.
         """
+
+        def at(*names: str) -> Json:
+            paths = (f"{holder}{name}" for holder in (f"{kind}.", "source.", "") for name in names)
+            return first(block, paths)
+
         mime = _MIME.get(kind, "image/*")
-        form = first(block, ("format", "file.format", "input_audio.format", "output_format"))
+        form = at("format", "output_format")
         if form:
-            family = mime.partition("/")[0]
-            mime = str(form) if "/" in str(form) else _FORMATS.get(form, f"{family}/{form}")
-        mime = str(first(block, ("source.media_type", "mime_type")) or mime)
-        is_text = first(block, ("source.type",)) == "text"
-        text = text_of(first(block, ("source.data",) if is_text else _TEXTS))
-        data = text or first(block, (f"{kind}.url", *_DATA, kind))
-        size = len(text or "") or None
+            family = "text" if form in _TEXTS else mime.partition("/")[0]
+            mime = str(form) if "/" in str(form) else f"{family}/{form}"
+        mime = str(at("media_type", "mime_type") or mime)
+        data = at("data", "bytes", "file_data", "url", "image_url", "result") or dig(block, kind)
+        text = text_of(at("text", "content") or (data if at("type") == "text" else "")) or ""
         if text and not mime.startswith("text/"):
             mime = "text/plain"
-        elif isinstance(data, str) and data.startswith("data:") and not text:
+        elif isinstance(data, str) and data.startswith("data:"):
             head, _, data = data.removeprefix("data:").partition(",")
             mime = head.partition(";")[0] or "application/octet-stream"
         # Base64 has no colon; an address has one after its scheme.
-        if size is None and not (isinstance(data, str) and ":" in data[:16]):
-            size = weigh_sealed(data) or None
+        is_address = isinstance(data, str) and ":" in data[:16]
+        size = len(text) or (0 if is_address else weigh_sealed(data))
         shown = f"[{mime}, {size:,} bytes]" if size else f"[{mime}]"
-        detail = first(block, (f"{kind}.detail", "detail"))
-        weight = media_weight(mime, size, detail=detail)
+        weight = media_weight(mime, size or None, detail=at("detail"))
         return Part(self.role, "media", shown, self.name, self.index, weight)
 
 
@@ -171,106 +174,88 @@ def tools_of(messages: Iterable[MessageParts]) -> dict[int, set[str]]:
     empty.
     """
     called: dict[str | None, str] = {}
-    tools: dict[int, set[str]] = {}
+    tools: defaultdict[int, set[str]] = defaultdict(set)
     for index, read in enumerate(messages):
-        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
-        names = {
-            part.name or called.get(part.call_id, "") for part in read.every if part.role == "tool"
-        }
-        if names:
-            tools[index] = names
+        for part in read.every:
+            if part.kind == "call":
+                called[part.call_id] = part.name
+            elif part.role == "tool":
+                tools[index].add(part.name or called.get(part.call_id, ""))
     return tools
 
 
-def outline(role: Kind, parts: Iterable[Part]) -> Outline:
-    """Return the outline of a message with these parts, without calls that have their result in the
-    same message.
-
-    A user's message with nothing but tool results is a ``RESULT``.
-    """
-    size = 0
-    calls = Counter[str]()
-    results = list[str]()
-    genuine = False
-    for part in parts:
-        size += part.size
-        genuine = genuine or part.role != "tool"
-        if part.call_id is None:
-            continue
-        if part.kind == "call":
-            calls[part.call_id] += 1
-        elif part.kind == "answer" and calls[part.call_id]:
-            calls[part.call_id] -= 1
-        elif part.kind == "answer":
-            results.append(part.call_id)
-    kind = Kind.RESULT if role is Kind.USER and results and not genuine else role
-    return kind, size, tuple(calls.elements()), tuple(results)
-
-
 _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
+STORED = "\0stored"
+"""Id of a call that is only referred to: a result without another call may be its result."""
 
 
-def pair_calls(  # noqa: C901 - one decision a line
-    messages: Sequence[Any], read: Callable[[Any], Outline], plain: Mapping[str, Kind], filler: str
+def pair_calls(
+    outlines: Sequence[Outline], reach: list[int] | None = None, final: int = 0
 ) -> Steps:
-    """Return the outline of a whole history, in which each call is paired with its results by
-    position.
+    """Return the steps of a history, in which each call is paired with its results by position.
 
-    Ids are not unique: real transcripts reuse them. A result belongs to the batch of calls just
-    before it, and the batch ends with the next user or assistant message without one of its
-    results. A result without a call is a step of its own, unless calls are still waiting for
-    results, which may follow it.
+    Ids are not unique: real transcripts reuse them. A result belongs to the latest call with its id
+    that has no result yet. That call is one of the batch just before it, and the batch ends with
+    the next user or assistant message without one of its results.
 
-    Messages with only a text and a role in ``plain`` are not passed to ``read``, except the
-    ``filler``.
+    With ``reach`` results may come later than that. It has the index of the last message that must
+    stay together with each, apart from results; from ``final`` on, calls may still be unanswered.
     """
-    kinds = list[Kind]()
-    sizes = list[int]()
-    steps = list[int]()
-    broken = list[Broken]()
-    waiting: dict[str, int] = {}
-    caller = 0
-    for index, message in enumerate(messages):
-        try:
-            # Fast path of the common form: a history is outlined at each call.
-            if plain and not waiting and type(message) is dict and len(message) == 2:
-                text = message["content"]
-                kind = plain[message["role"]]
-                if type(text) is str and text != filler:
-                    kinds.append(kind)
-                    sizes.append(len(text))
-                    steps.append(index)
-                    continue
-        except (LookupError, TypeError):
-            pass  # Not of the common form.
-        kind, size, calls, results = read(message)
-        kinds.append(kind)
-        sizes.append(size)
+    is_late = reach is not None
+    reach = list(range(len(outlines))) if reach is None else reach
+    waiting: dict[str, list[int]] = {}
+    broken: list[Broken] = []
+    for index, (kind, _, calls, results) in enumerate(outlines):
+        if not (calls or results or waiting):
+            continue  # By far the most common.
         answers = False
         for result in results:
-            # Counted, not a set: parallel calls of one batch may share an id.
-            count = waiting.pop(result, 0)
-            if not count:
+            places = waiting.get(result)
+            if places:
+                # The latest: an earlier call of the same id has its result by then.
+                place = places.pop()
+                reach[place] = max(reach[place], index)
+                answers = True
+            elif waiting.get(STORED):
+                reach[waiting[STORED][-1]] = index
+            else:
                 broken.append(Broken(index, result, "orphan result"))
-                continue
-            answers = True
-            if count > 1:
-                waiting[result] = count - 1
-        if not answers and (not waiting or kind in _SPEAKING):
-            steps.append(index)
-        elif not calls:
-            continue
-        if waiting:
-            broken.extend(
-                Broken(caller, call, "unanswered call") for call in Counter(waiting).elements()
-            )
+        if waiting and not is_late and (calls or (kind in _SPEAKING and not answers)):
+            broken += _unanswered(waiting)
             waiting.clear()
+        elif kind is Kind.USER:
+            waiting.pop(STORED, None)
         for call in calls:
-            waiting[call] = waiting.get(call, 0) + 1
-        caller = index
-    # Unanswered calls are found late, when their batch ends.
+            waiting.setdefault(call, []).append(index)
+    unanswered = _unanswered(waiting)
+    broken += [half for half in unanswered if half.index < final]
     broken.sort(key=lambda half: half.index)
-    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+    opened = min((half.index for half in unanswered if half.index >= final), default=None)
+    if opened is not None:
+        reach[opened] = len(outlines) - 1
+    steps = _beginnings(reach)
+    return Steps(
+        kinds=[outline[0] for outline in outlines],
+        sizes=[outline[1] for outline in outlines],
+        steps=steps,
+        broken=tuple(broken),
+        open=None if opened is None else steps[-1],
+    )
+
+
+def _beginnings(reach: Sequence[int]) -> list[int]:
+    """Return the indexes at which a step begins: behind all that reach further than themselves."""
+    furthest = accumulate(reach, max, initial=-1)
+    return [index for index, far in zip(range(len(reach)), furthest, strict=False) if index > far]
+
+
+def _unanswered(waiting: Mapping[str, Sequence[int]]) -> list[Broken]:
+    return [
+        Broken(index, call, "unanswered call")
+        for call, places in waiting.items()
+        for index in places
+        if call != STORED
+    ]
 
 
 def spoken(text: str) -> str:
@@ -340,11 +325,5 @@ _MIME = {
     "video_url": "video/mp4",
 }
 """MIME type of a medium that states none, by its kind; all others are images."""
-_FORMATS = {"txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html"}
-"""Bedrock's formats of documents whose MIME type is not ``application/...``."""
-_TEXTS = ("source.text", "source.content")
-"""Where a document has its text, if that is no data."""
-_DATA = (
-    *("source.data", "source.bytes", "input_audio.data", "file.file_data", "file.data"),
-    *("image_url", "file_data", "url", "data", "result"),
-)
+_TEXTS = ("txt", "md", "csv", "html")
+"""Bedrock's formats of documents that are texts."""

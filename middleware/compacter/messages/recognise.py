@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from compacter.errors import ConfigurationError
-from compacter.messages.bedrock import BEDROCK
-from compacter.messages.fields import Json, field, word
-from compacter.messages.format import FORMATS, FormatName, Message, foreign, get_format, roles
+from compacter.messages.fields import Json, field, listed, word
+from compacter.messages.format import FORMATS, FormatName, Message, foreign, get_format
 from compacter.messages.parts import Kind
-from compacter.messages.responses import RESPONSES
 
 
 class UnknownFormatError(ConfigurationError):
@@ -19,7 +16,17 @@ class UnknownFormatError(ConfigurationError):
 
 # Number of messages that are read one by one before plain messages are skipped.
 _LOOK_AT = 40
+_EACH = tuple(map(get_format, FORMATS))
+_ROLES = frozenset(role for form in _EACH for role in form.roles)
+TELLING: dict[str, FormatName] = {kind: form.name for form in _EACH for kind in form.telling}
+"""Types of blocks that only one format has, or members of blocks without a type."""
+# Members of parts that are not Gemini's: messages of the AI SDK and of pydantic-ai have parts too.
 _NOT_GEMINI = frozenset({"type", "kind", "part_kind"})
+_WANTED = 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
+_CONVERTERS = {
+    "langchain_core": " (LangChain: langchain_core.messages.convert_to_openai_messages(messages))",
+    "llama_index": " (LlamaIndex: llama_index.llms.openai.utils.to_openai_message_dicts(messages))",
+}
 
 
 def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -> FormatName:
@@ -34,11 +41,9 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
     Raises :class:`UnknownFormatError` for messages of frameworks, such as LangChain's or
     LlamaIndex's, and for lists without a user or assistant of any of the formats.
     """
-    if param == "contents" and not any(
-        type(one) is dict and "content" in one for one in messages[:_LOOK_AT]
-    ):
-        return "gemini"
     heads = messages[:_LOOK_AT]
+    if param == "contents" and not any(type(one) is dict and "content" in one for one in heads):
+        return "gemini"
     # Plain messages are skipped quickly, as this runs on each call.
     others = [
         item
@@ -46,89 +51,66 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
         if type(item) is not dict or type(item.get("content")) is not str
     ]
     found = next((name for name in map(_telling, (*heads, *others)) if name), None)
-    if found != "gemini":
-        # Classes, not messages: a history has thousands of messages of one or two classes.
-        for kind in set(map(type, others)) - {dict}:
-            index = [*map(type, messages)].index(kind)
-            if foreign(messages[index]):
-                converter = _CONVERTERS.get(kind.__module__.partition(".")[0], "")
-                raise UnknownFormatError(
-                    f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a "
-                    f"message of any provider's API; {_WANTED}{converter}"
-                )
-        _refuse_unknown(heads)
-    return found or ("responses" if param == "input" else "openai")  # pyright: ignore[reportReturnType]
-
-
-def _refuse_unknown(heads: Sequence[Message]) -> None:
-    """Raise ``UnknownFormatError`` if one of the first messages has what no format knows."""
+    if found == "gemini":
+        return found
+    # Classes, not messages: a history has thousands of messages of one or two classes.
+    for kind in set(map(type, others)) - {dict}:
+        index = [*map(type, messages)].index(kind)
+        if foreign(messages[index]):
+            converter = _CONVERTERS.get(kind.__module__.partition(".")[0], "")
+            raise UnknownFormatError(
+                f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a "
+                f"message of any provider's API; {_WANTED}{converter}"
+            )
     spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
     for index, message in enumerate(heads):
         role = word(message, "role")
-        kind = word(message, "type")
-        what = f"the role {role!r}" if role else f"the type {kind!r} and no role"
         if field(message, "parts") is not None and field(message, "content") is None:
             what = "parts that are not Gemini's"
-        elif spoken or role in roles() or (not role and _is_item(kind)):
+        elif spoken or role in _ROLES or (not role and _is_item(message)):
             continue
+        else:
+            what = (
+                f"the role {role!r}" if role else f"the type {word(message, 'type')!r} and no role"
+            )
         raise UnknownFormatError(
             f"messages[{index}] has {what}, which no provider's API knows; {_WANTED}"
         )
+    return found or ("responses" if param == "input" else "openai")
 
 
-_WANTED = 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
-_CONVERTERS = {
-    "langchain_core": " (LangChain: langchain_core.messages.convert_to_openai_messages(messages))",
-    "llama_index": " (LlamaIndex: llama_index.llms.openai.utils.to_openai_message_dicts(messages))",
-}
-
-
-def _is_item(kind: str) -> bool:
-    """Return whether a ``type`` is that of an item of the Responses API."""
-    return kind == "message" or RESPONSES.kind({"type": kind}) is not Kind.UNKNOWN
+def _is_item(message: Message) -> bool:
+    """Return whether a message without a role is an item of the Responses API."""
+    kind = word(message, "type")
+    return kind == "message" or get_format("responses").kind({"type": kind}) is not Kind.UNKNOWN
 
 
 def _telling(message: Message) -> FormatName | None:
     """Return the only format that this message can have, or ``None`` if it fits several."""
     if foreign(message):
         return None
-    parts = field(message, "parts")
-    if isinstance(parts, (list, tuple)) and word(message, "role") != "assistant":
-        return (
-            None
-            # Messages of the AI SDK and of pydantic-ai have parts too, with a type.
-            if any(isinstance(part, dict) and not _NOT_GEMINI.isdisjoint(part) for part in parts)
-            else "gemini"
-        )
-    kind = word(message, "type")
     role = word(message, "role")
+    parts = field(message, "parts")
+    if isinstance(parts, (list, tuple)) and role != "assistant":
+        of_others = any(isinstance(part, dict) and _NOT_GEMINI & part.keys() for part in parts)
+        return None if of_others else "gemini"
     if not role:
-        # Only the Responses API has items without a role.
-        return "responses" if _is_item(kind) else None
+        return "responses" if _is_item(message) else None
     if field(message, "tool_calls") or role in ("tool", "function"):
         return "openai"
-    content = field(message, "content")
-    if isinstance(content, (list, tuple)):
-        for part in content:
-            found = _telling_part(part)
-            if found is not None:
-                return found
-    return "responses" if kind == "message" and isinstance(message, dict) else None
+    content = listed(field(message, "content"))
+    found = next((name for name in map(_telling_block, content) if name), None)
+    is_item = word(message, "type") == "message" and isinstance(message, dict)
+    return found or ("responses" if is_item else None)
 
 
-def _telling_part(part: Json) -> FormatName | None:
-    kind = word(part, "type")
+def _telling_block(block: Json) -> FormatName | None:
+    kind = word(block, "type")
     if kind in ("image", "document"):
-        return "anthropic" if field(part, "source") is not None else None
-    if kind == "thinking" and not isinstance(field(part, "thinking"), str):
+        return "anthropic" if field(block, "source") is not None else None
+    if kind == "thinking" and not isinstance(field(block, "thinking"), str):
         return None  # Mistral's is a list, in OpenAI's messages.
-    if kind:
-        return _telling_types().get(kind)
-    members = set(part if isinstance(part, dict) else ())
-    return "bedrock" if members == {"text"} or members.intersection(BEDROCK.telling) else None
-
-
-@cache
-def _telling_types() -> dict[str, FormatName]:
-    """Return the types of parts that only one format has."""
-    return {kind: name for name in FORMATS for kind in get_format(name).telling}
+    names = block if isinstance(block, dict) and not kind else (kind,)
+    if [*names] == ["text"]:
+        return None if kind else "bedrock"
+    return next((TELLING[name] for name in names if name in TELLING), None)

@@ -7,16 +7,13 @@ reasoning item must be followed by the items it was made with, and those must ke
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from itertools import accumulate
 
-from compacter.messages.blocks import COMPACTION, MEDIUM, Edit, Row
-from compacter.messages.fields import Json, field, first, listed, replaced, text_of, without, word
+from compacter.messages.blocks import COMPACTION, MEDIUM, Row
+from compacter.messages.fields import field, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
-from compacter.messages.parts import Broken, Kind, Outline, Steps, Voice
+from compacter.messages.parts import STORED, Kind, Outline, Steps, pair_calls
 
 # What the items of the rows of the table are.
 _KINDS = {
@@ -51,6 +48,7 @@ class ResponsesFormat(MessageFormat):
     system_option = "instructions"
     text_type = "input_text"
     own = frozenset({"arguments"})
+    outdated = "annotations"  # They refer to positions in the old text.
     table = {  # noqa: RUF012 - ClassVar in the base class
         **dict.fromkeys(
             ("input_text", "output_text", "text", "summary_text", "reasoning_text"), _TEXT
@@ -59,7 +57,7 @@ class ResponsesFormat(MessageFormat):
         **dict.fromkeys(
             ("input_image", "input_file", "input_audio", "computer_screenshot", "image"), MEDIUM
         ),
-        "reasoning": Row("reasoning", ("~encrypted_content", "content", "summary")),
+        "reasoning": Row("reasoning", ("content", "summary"), sealed=("encrypted_content", "id")),
         "compaction": COMPACTION,
         "compaction_summary": COMPACTION,
         "context_compaction": COMPACTION,
@@ -89,142 +87,65 @@ class ResponsesFormat(MessageFormat):
             return super().kind(message)
         if foreign(message):
             return Kind.UNKNOWN
-        row = self.find(message)[0]
-        # A compaction by OpenAI replaces all earlier items, and a late list of tools must stay.
-        if row is COMPACTION:
-            return Kind.COMPACTED
-        if what == "additional_tools":
+        if what == "additional_tools":  # A late list of tools must stay.
             return Kind.SYSTEM
-        return _KINDS.get(row.kind, Kind.UNKNOWN)
+        return _KINDS.get(self.find(message)[0].kind, Kind.UNKNOWN)
 
     def whole(self, message: Message) -> Row | None:
         """Return the row of an item that is no message."""
         return None if _type(message) == "message" else self.find(message)[0]
+
+    def read(self, message: Message) -> Outline:
+        """Return the outline of an item; a reference may be to a stored call."""
+        kind, size, calls, results = super().read(message)
+        is_reference = word(message, "type") == "item_reference"
+        return kind, size, (STORED,) if is_reference else calls, results
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning
         to its items.
         """
         outlines = [self.read(item) for item in messages]
-        kinds = [read[0] for read in outlines]
-        _keep_what_is_sent(kinds)
-        types = [_type(item) for item in messages]
-        reach, waiting, broken = _pair_outputs(outlines, types)
-        _reach_over_responses(reach, kinds, types)
+        kinds = bytes(kind for kind, *_ in outlines)
+        newest = kinds.rfind(Kind.COMPACTED)
+        before = {*kinds[: max(newest, 0)]}
+        if Kind.USER in before and before <= {Kind.USER, Kind.SYSTEM}:
+            # ``/responses/compact`` returns the user's messages and then its item, which stays in
+            # place: the server reads such lists whole
+            # (https://platform.openai.com/docs/api-reference/responses/compact). Before a
+            # compaction that a response has made itself (``context_management``) stand the model's
+            # items too, and the server drops all of them.
+            outlines[newest] = (Kind.SYSTEM, *outlines[newest][1:])
+        # Reasoning, and a reference to some, reaches to the end of its response, whose items
+        # follow each other.
+        reach = list(range(len(kinds)))
+        end = len(kinds)
+        for index in reversed(reach):
+            if kinds[index] not in _MADE:
+                end = index
+            elif kinds[index] == Kind.OTHER:
+                reach[index] = end - 1
         # The last response, if only outputs follow it: some calls may have no output yet.
-        count = final = len(kinds)
+        final = len(kinds)
         for run in ((Kind.RESULT, Kind.SYSTEM), _MADE):
             while final and kinds[final - 1] in run:
                 final -= 1
-        broken += [Broken(*half, "unanswered call") for half in waiting if half[0] < final]
-        broken.sort(key=lambda half: half.index)
-        opened = min((index for index, _ in waiting if index >= final), default=None)
-        if opened is not None:
-            reach[opened] = count - 1
-        furthest = accumulate(reach, max, initial=-1)
-        steps = [index for index, far in zip(range(count), furthest, strict=False) if index > far]
-        sizes = [read[1] for read in outlines]
-        return Steps(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
+        return pair_calls(outlines, reach, final)
 
-    def say(self, role: Voice, text: str) -> Message:
+    def say(self, role: str, text: str) -> Message:
         """Return a new plain text message."""
         return {"type": "message", **super().say(role, text)}
-
-    def _edit_block(self, block: Message, edit: Edit) -> Message:
-        edited = super()._edit_block(block, edit)
-        # Annotations refer to positions in the old text.
-        has_some = edited is not block and field(block, "annotations")
-        return replaced(edited, annotations=[]) if has_some else edited
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
         """Items made with reasoning lose their ids: OpenAI demands that reasoning by them."""
         kinds: Counter[str] = Counter()
-        sent: list[Message] = []
-        for item in messages:
-            sent += [
-                left if left is item else self.say("assistant", left["text"])
-                for left in self._unseal(item, kinds)
-            ]
+        sent = [left for item in messages for left in self._unseal(item, kinds)]
         if kinds:
             sent = [
                 without(item, "id") if field(item, "call_id") or word(item, "role") else item
                 for item in sent
             ]
         return sent, kinds
-
-    def _content(self, data: Json) -> Json:
-        """An item without a type is a message."""
-        if field(data, "type") == "message":
-            del data["type"]
-        return super()._content(data)
-
-    def compacted(self, message: Message) -> str | None:
-        """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of
-        encrypted text.
-        """
-        if self.kind(message) is not Kind.COMPACTED:
-            return None
-        with suppress(ValueError, RecursionError):
-            for block in listed(json.loads(word(message, "encrypted_content"))):
-                if text := text_of(first(block, ("content", "summary", "text"))):
-                    return text
-        return ""
-
-
-def _pair_outputs(
-    outlines: Sequence[Outline], types: Sequence[str]
-) -> tuple[list[int], list[tuple[int, str]], list[Broken]]:
-    """Return the index of the last item that must stay together with each, the calls without an
-    output, and the outputs without a call.
-    """
-    reach = list(range(len(outlines)))
-    broken: list[Broken] = []
-    waiting: defaultdict[str, list[int]] = defaultdict(list)
-    referred: int | None = None
-    for index, (kind, _, calls, results) in enumerate(outlines):
-        if kind is Kind.USER:
-            referred = None
-        elif types[index] == "item_reference":
-            referred = index
-        for answered in results:
-            if waiting[answered]:
-                # The latest: ids may be reused, and an earlier call has its output by then.
-                reach[waiting[answered].pop()] = index
-            elif referred is not None:
-                # The call may be the stored item that a reference names.
-                reach[referred] = index
-            else:
-                broken.append(Broken(index, answered, "orphan result"))
-        for called in calls:
-            waiting[called].append(index)
-    return reach, [(at, called) for called, places in waiting.items() for at in places], broken
-
-
-def _reach_over_responses(reach: list[int], kinds: Sequence[Kind], types: Sequence[str]) -> None:
-    """Let reasoning reach to the end of its response, whose items follow each other. A reference
-    may stand for reasoning.
-    """
-    end = len(kinds)
-    for index in reversed(range(len(kinds))):
-        if kinds[index] not in _MADE:
-            end = index
-        elif types[index] in ("reasoning", "item_reference"):
-            reach[index] = max(reach[index], end - 1)
-
-
-def _keep_what_is_sent(kinds: list[Kind]) -> None:
-    """Make the newest compaction an item that stays in place, if nothing but the user's messages
-    stand before it.
-
-    ``/responses/compact`` returns such lists, and the server reads them whole
-    (https://platform.openai.com/docs/api-reference/responses/compact). Before a compaction that a
-    response has made itself (``context_management``) stand the model's items too, and the server
-    drops all of them.
-    """
-    newest = bytes(kinds).rfind(Kind.COMPACTED)
-    before = {*kinds[: max(newest, 0)]}
-    if Kind.USER in before and before <= {Kind.USER, Kind.SYSTEM}:
-        kinds[newest] = Kind.SYSTEM
 
 
 def _type(item: Message) -> str:

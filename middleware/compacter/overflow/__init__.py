@@ -3,7 +3,7 @@
 ``signals`` collects text, status and codes of an exception, and ``text`` normalises the text.
 ``rows`` has the table of patterns as data, which ``table`` reads. ``statements`` has the rules that
 combine them and decides which sentence counts, ``numbers`` finds the limit and the size of the
-request, and ``detect`` adds what status, codes and related exceptions say. ``messages.refusals``
+request, and ``detect`` adds what status, codes and related exceptions say. ``messages.replies``
 reads what came without an exception.
 """
 

@@ -16,7 +16,7 @@ from compacter.errors import ConfigurationError
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.parts import Kind
 from compacter.messages.recognise import recognise
-from compacter.messages.usage import usage_of
+from compacter.messages.replies import usage_of
 from compacter.tools.cli.terminal import STDIN, MistakeError, json_text, read_text
 
 READABLE = (
