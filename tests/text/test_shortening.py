@@ -48,7 +48,7 @@ PAIRS = ["\ud800\udc00", "\udbff\udfff"]
 
 @pytest.mark.parametrize(
     "character",
-    ["🇫🇷", "🇦🇿", "🇿🇦", "👍🏻", "👍🏽", "👍🏿", "👩‍👩‍👧", "e\u0301", "o\u0300", "\r\n", *PAIRS],
+    ["👍🏻", "👍🏿", "👩‍👩‍👧", "e\u0301", "o\u0300", "\r\n", *PAIRS],
 )
 @pytest.mark.parametrize("shift", range(6))
 def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -> None:
@@ -58,17 +58,6 @@ def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -
         assert piece.strip() in {character, character.strip()}
     assert not tail.startswith(character[1:])
     assert head.split("|")[-1].strip() in {"", character, character.strip()}
-
-
-@pytest.mark.parametrize("size", [200, 201, 202, 203])
-def test_flags_in_a_row_are_told_apart(size: int) -> None:
-    head, left, tail = parts(shorten("🇫🇷" * 400, size))
-
-    assert len(shorten("🇫🇷" * 400, size)) <= size
-    assert len(head) > 0.5 * (size - 44)
-    assert head == "🇫🇷" * (len(head) // 2)
-    assert tail == "🇫🇷" * (len(tail) // 2)
-    assert len(head) + left + len(tail) == 800
 
 
 @pytest.mark.parametrize("value", [{"text": "x" * 280, "number": 1}, ["x" * 280, 1]])
@@ -126,27 +115,6 @@ def test_a_value_in_another_script_can_still_be_read() -> None:
         assert "\\u" not in short
 
 
-def test_a_value_before_a_long_text_is_shortened_and_not_left_out() -> None:
-    text = json.dumps([f"row {number}" for number in range(300)]) + "\nDone. " + "word " * 600
-    value, end = json.JSONDecoder().raw_decode(shorten(text, 1_500))
-
-    assert value[0] == "row 0"
-    assert 400 < end <= 750
-
-
-@pytest.mark.parametrize("opening", ["{", "[", "see {that} and [this]: ", "[ { [ { "])
-def test_a_bracket_that_opens_nothing_does_not_hide_the_json_behind_it(opening: str) -> None:
-    rows = json.dumps([{"id": number, "text": "x" * 50} for number in range(200)])
-    short = shorten(f"{opening}\n{rows}\nDone.", 2_000)
-    value, end = json.JSONDecoder().raw_decode(short, short.index("\n[") + 1)
-
-    assert len(short) <= 2_000
-    kept = [item for item in value if isinstance(item, dict)]
-    assert len(kept) > 3
-    assert all(item["text"] == "x" * 50 for item in kept)
-    assert short[end:] == "\nDone."
-
-
 SENTENCES = [f"Ship {number} lies in harbour {number * 7}." for number in range(400)]
 TEXTS = {
     "prose": " ".join(SENTENCES),
@@ -202,12 +170,3 @@ def test_one_character_that_is_longer_than_the_room_is_left_out_whole() -> None:
     head, left, tail = parts(shorten("e" + "\u0301" * 2_000, 300))
 
     assert (head, left, tail) == ("", 2_001, "")
-
-
-def test_a_link_to_data_is_left_out_whole_where_it_is_longer_than_the_room() -> None:
-    url = "data:image/png;base64," + "A" * 3_000
-    head, left, tail = parts(shorten(f"See {url} there. " + "word " * 100, 300))
-
-    assert head == "See"
-    assert "AA" not in tail
-    assert left > 3_000
