@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
+from compacter import ClearToolResults, Compacter
 from compacter.text.shorten import shorten
 
 RECEIPT = re.compile(r" […\[]*…([\d,]+) characters left out…\] ")
@@ -69,43 +71,16 @@ def test_a_small_json_value_that_is_too_large_is_still_one(value: object) -> Non
     assert "left out" in short
 
 
-def test_a_long_list_loses_its_middle_and_says_how_much() -> None:
-    value = json.loads(shorten(json.dumps([f"row {number}" for number in range(3_000)]), 2_000))
-    at = next(index for index, item in enumerate(value) if "more items left out" in item)
-    (left,) = re.findall(r"\d+", value[at])
-
-    assert value[0] == "row 0"
-    assert value[-1] == "row 2999"
-    assert len(value) - 1 + int(left) == 3_000
-    assert at == len(value) // 2
-
-
-def test_an_object_with_many_entries_keeps_the_first_and_says_how_many_are_gone() -> None:
-    value = json.loads(
-        shorten(json.dumps({f"key {number}": number for number in range(3_000)}), 2_000)
-    )
-    (left,) = re.findall(r"\d+", value.pop("…"))
-
-    assert list(value.items())[:2] == [("key 0", 0), ("key 1", 1)]
-    assert len(value) + int(left) == 3_000
-
-
-@pytest.mark.parametrize("count", range(2, 40))
-def test_each_member_of_a_value_is_kept_once_or_counted(count: int) -> None:
-    rows = {f"key {number}": f"row {number} ".ljust(60, "x") for number in range(count)}
-    for size in (200, 500, 1_000):
-        members = json.loads(shorten(json.dumps(rows), size))
-        told = members.pop("…", "0 more")
-        assert members.keys() <= rows.keys()
-        assert len(members) + int(told.split(" ")[0]) == count
-        items = json.loads(shorten(json.dumps([*rows.values()]), size))
-        left = [item for item in items if "more items left out" in item]
-        kept = [item for item in items if item not in left]
-        assert (
-            len(set(kept))
-            == len(kept)
-            == count - sum(int(re.findall(r"\d+", item)[0]) for item in left)
-        )
+def test_a_long_value_keeps_its_ends_and_says_that_something_is_missing() -> None:
+    """A list loses its middle, an object its end."""
+    rows = {f"key {number}": f"row {number}" for number in range(3_000)}
+    items = json.loads(shorten(json.dumps([*rows.values()]), 2_000))
+    at = items.index("[…more items left out…]")
+    assert (items[0], items[-1]) == ("row 0", "row 2999")
+    assert at == len(items) // 2
+    members = json.loads(shorten(json.dumps(rows), 2_000))
+    assert members.pop("…") == "more entries left out"
+    assert members == dict([*rows.items()][: len(members)])
 
 
 def test_a_value_in_another_script_can_still_be_read() -> None:
@@ -142,14 +117,9 @@ def test_a_value_that_cannot_be_made_small_enough_keeps_its_first_and_last_membe
     rows = [f"row {number} " + "x" * 200 for number in range(10)]
     first, left, last = json.loads(shorten(json.dumps(rows), 100))
 
-    assert left == "[…8 more items left out…]"
+    assert left == "[…more items left out…]"
     assert first.startswith("row 0 ")
     assert last.endswith("x")
-    members = json.loads(
-        shorten(json.dumps({f"key {number}": row for number, row in enumerate(rows)}), 100)
-    )
-    assert list(members) == ["key 0", "key 1", "…"]
-    assert members["…"] == "8 more entries left out"
 
 
 def test_inner_values_are_shortened_like_outer_ones() -> None:
@@ -170,3 +140,44 @@ def test_one_character_that_is_longer_than_the_room_is_left_out_whole() -> None:
     head, left, tail = parts(shorten("e" + "\u0301" * 2_000, 300))
 
     assert (head, left, tail) == ("", 2_001, "")
+
+
+WORDS = " ".join(f"word{number:05}" for number in range(2_000))
+RECORD = json.dumps({"id": 1, "page": WORDS[:3_000]})
+
+
+@pytest.mark.parametrize("sizes", [(900,), (9_000, 900), (19_000, 9_000, 2_000, 900, 400)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        WORDS,
+        f"{WORDS}\n{RECORD}\n{WORDS}",
+        WORDS[:2_000] + " […, characters left out…] " + WORDS[2_000:],
+        json.dumps({"url": "https://a.example/", "page": WORDS}),
+    ],
+    ids=["words", "records", "a receipt without a number", "a string of a record"],
+)
+def test_a_receipt_counts_what_is_missing_of_the_original(text: str, sizes: list[int]) -> None:
+    short = text
+    for size in sizes:
+        short = shorten(short, size)
+    if text.startswith("{"):
+        text, short = (json.loads(each)["page"] for each in (text, short))
+    head, left, tail = parts(short)
+    assert len(head) + left + len(tail) == len(text)
+
+
+def test_two_shortened_texts_put_together_count_as_both_originals() -> None:
+    short = shorten(shorten(WORDS, 3_000) + " and " + shorten(WORDS, 3_000), 1_000)
+    head, left, tail = parts(short)
+    assert len(head) + left + len(tail) == 2 * len(WORDS) + 5
+
+
+def test_a_tool_result_that_is_cleared_at_last() -> None:
+    messages: list[Any] = [{"role": "user", "content": "Read the file."}]
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    messages.append({"role": "tool", "tool_call_id": "a", "content": shorten(WORDS, 2_000)})
+    messages.append({"role": "user", "content": "And now?"})
+    cleared = Compacter(strategy=ClearToolResults(keep_recent=0)).compact(messages).messages[2]
+    assert cleared["content"] == f"[tool result cleared to save room: {len(WORDS):,} characters]"

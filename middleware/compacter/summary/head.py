@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from sys import maxsize
 
@@ -40,7 +41,7 @@ _SHELL_END = re.compile(
 )
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Said:
     """One text of the conversation: a message, a call's arguments, a result, a line of an earlier
     summary.
@@ -55,25 +56,21 @@ class Said:
     """``text``, ``call`` or ``result``."""
     was_kept: bool = False
     """Whether an earlier summary quotes it."""
-    _pieces: list[tuple[int, str]] | None = None
 
-    @property
+    @cached_property
     def pieces(self) -> list[tuple[int, str]]:
         """Sentences of talk, or lines of a tool's text, each on one line and with a number: two
         that follow one another in one line of the text have numbers that do.
         """
-        if self._pieces is None:
-            text = self.text.replace(ELLIPSIS, "\n")
-            if self.speaker.startswith("Tool"):
-                lines = [[line] for line in output_lines(text)]
-            else:
-                lines = split_lines(text)
-            self._pieces = []
-            number = 0
-            for line in lines:
-                self._pieces += enumerate(line, number)
-                number += len(line) + 1
-        return self._pieces
+        text = self.text.replace(ELLIPSIS, "\n")
+        is_output = self.speaker.startswith("Tool")
+        lines = [[line] for line in output_lines(text)] if is_output else split_lines(text)
+        pieces: list[tuple[int, str]] = []
+        number = 0
+        for line in lines:
+            pieces += enumerate(line, number)
+            number += len(line) + 1
+        return pieces
 
 
 class Head:

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
+from operator import itemgetter
 from sys import maxsize
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ _ITEM_KEYS = ("content", "step", "title", "subject", "task", "text", "name", "de
 _IS_CLOSED = re.compile(
     r"(?i)complete|done|finish|resolv|cancel|skip|drop|abandon|delet|called off"
 )
-_CHECK = re.compile(r"(?m)^\s{0,12}\+?(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+(\S.{0,200})$")
+_CHECK = re.compile(r"(?m)^\s{0,12}(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+(\S.{0,200})$")
 # What may stand before an order: a number, "One rule:", "And please".
 _LEAD = re.compile(
     r"\W{0,8}(?:\d{1,2}[.)]\s)?(?:[^:.!?]{1,60}:\s+)?"
@@ -105,7 +106,6 @@ _TABLE = (
             be, needs to be, has to be, have to be"""),
     ),
 )
-_LASTING = frozenset(("all", "any", "each", "every", "no", "only"))
 
 
 def work(head: Head) -> Iterator[Line]:
@@ -119,23 +119,23 @@ def work(head: Head) -> Iterator[Line]:
         items = read_items(said)
         if len(items) > 1:
             still_open: dict[str, list[str]] = {}
-            for state, name in items:
+            for state, name in sorted(items, key=itemgetter(0)):
                 if not _IS_CLOSED.search(state):
                     still_open.setdefault(state, []).append(name)
-            told = [f"{state}: {', '.join(still_open[state])}" for state in sorted(still_open)]
+            told = "; ".join(f"{state}: {', '.join(each)}" for state, each in still_open.items())
             line = Said("", WORK, (maxsize, 0))
-            yield Line(1, line, clip("; ".join(told) or "all closed", _WORK_SIZE))
+            yield Line(1, line, clip(told or "all closed", _WORK_SIZE))
             return
 
 
 def read_items(said: Said) -> list[tuple[str, str]]:
     """Return state and text of each item of a list of work: records of a call's JSON, or open boxes
-    of a checklist.
+    of the assistant's checklist; a file's may be older than what was done since.
     """
-    if said.kind != "call" or "stat" not in said.text:
+    if said.speaker == "Assistant":
         return [("pending", flat(item)) for item in _CHECK.findall(said.text)]
     items: list[tuple[str, str]] = []
-    for record in records(said.text):
+    for record in records(said.text) if said.kind == "call" and "stat" in said.text else ():
         if isinstance(record, dict):
             state = record.get("status", record.get("state"))
             name = next((record[key] for key in _ITEM_KEYS if key in record), None)
@@ -151,8 +151,7 @@ def names(head: Head) -> Iterator[Line]:
         if not read_items(said):
             counts.update(identifiers(" ".join(leaves(said.text))))
     for at, (name, count) in enumerate(counts.most_common(_MOST_NAMES)):
-        if name not in head.view_text:
-            yield Line(count, head.names, name, at)
+        yield Line(count, head.names, name, at)
 
 
 def first(head: Head) -> Iterator[Line]:
@@ -175,24 +174,24 @@ def spoken(head: Head) -> Iterator[Line]:
         is_short = not is_output and (said.was_kept or len(said.text) <= LONGEST)
         # A user may type above what a shell prints; nobody can tell, so that it stays the shell's.
         for at, text in said.pieces[:1] if is_output else said.pieces:
-            is_talk = not (is_short and _tells(text))
-            if not _can_stand(text) or is_code(text):
+            worth = 0.5 if is_short and _tells(text) else 0
+            if not can_stand(text) or (len(text) > _LONGEST_TERM and has_code(text)):
                 continue
             if not text.endswith(_QUESTIONS):
-                told.append(Line(_strength(text) or 0.5 * (not is_talk), said, text, at))
+                told.append(Line(_strength(text) or worth, said, text, at))
             elif head.first and text in head.first.text:
                 yield Line(4, said, text, at)
-            elif not is_talk:
-                yield Line(0.25, said, text, at)
-    yield from filter(lambda line: line.weight, _with_corrected(told))
+            elif worth:
+                yield Line(worth / 2, said, text, at)
+    yield from _with_corrected(told)
 
 
-def _with_corrected(lines: list[Line]) -> list[Line]:
-    """Return lines, the oldest first, with the weight of a correction for those that state anew
-    what an earlier one states, and for those that take up an order; and for the earlier ones.
+def _with_corrected(told: list[Line]) -> Iterator[Line]:
+    """Yield lines, the oldest first, with the weight of a correction for those that state anew what
+    an earlier one states or take up an order, and for that one.
     """
-    lines = list(lines)
-    topics = [stems(line.text) for line in lines]
+    weights = [line.weight for line in told]
+    topics = [stems(line.text) for line in told]
     counts = Counter(chain.from_iterable(topics))
     rare = {stem for stem, count in counts.items() if 1 < count <= _RARE}
     # By each rare word, the newest line that has it.
@@ -200,12 +199,15 @@ def _with_corrected(lines: list[Line]) -> list[Line]:
     for number, topic in enumerate(topics):
         shared = Counter(newest[stem] for stem in topic & newest.keys())
         for place, count in shared.items():
+            # It states the same anew, or takes up an order.
             restates = count > 1 and 2 * count >= min(len(topic), len(topics[place]))
-            if restates or lines[place].weight >= 1:
-                for each in (number, place):
-                    lines[each] = lines[each]._replace(weight=max(2, lines[each].weight))
+            if restates or weights[place] >= 1:
+                weights[number] = max(2, weights[number])
+                weights[place] = max(2, weights[place])
         newest.update(dict.fromkeys(topic & rare, number))
-    return lines
+    for line, weight in zip(told, weights, strict=True):
+        if weight:
+            yield line._replace(weight=weight)
 
 
 def _strength(text: str) -> int:
@@ -217,12 +219,8 @@ def _strength(text: str) -> int:
         for weight, begins, has in _TABLE
         if rest.startswith(begins) or any(map(low.__contains__, has))
     )
-    strength = next(found, 0)
-    # "End every reply with ..." is meant to last.
-    if strength == 1 and not _LASTING.isdisjoint(low.split()):
-        strength = 3
     # Somebody who calls out orders less: "Never give up!"
-    return max(0, strength - text.endswith("!"))
+    return max(0, next(found, 0) - text.endswith("!"))
 
 
 def _tells(text: str) -> bool:
@@ -231,14 +229,9 @@ def _tells(text: str) -> bool:
     return told >= _LEAST_TOLD or (told > 0 and TALK_WORDS.isdisjoint(words(text)[:3]))
 
 
-def _can_stand(text: str) -> bool:
+def can_stand(text: str) -> bool:
     """Return whether a piece can stand by itself: a heading says nothing without its content."""
     return len(text) <= LONGEST and not text.startswith("#") and not text.endswith((":", "："))
-
-
-def is_code(text: str) -> bool:
-    """Return whether a piece of talk is code or output: a short one may be a name."""
-    return len(text) > _LONGEST_TERM and has_code(text)
 
 
 def story(head: Head) -> Iterator[Line]:
@@ -250,7 +243,7 @@ def story(head: Head) -> Iterator[Line]:
     counts = Counter(chain.from_iterable(topics))
     worths = {word: math.log((1 + len(every)) / count) for word, count in counts.items()}
     for (said, at, text), topic in zip(every, topics, strict=True):
-        if topic and _can_stand(text):
+        if topic and can_stand(text):
             # The exact sum: the order of words in a set differs from process to process.
             worth = math.fsum(map(worths.__getitem__, topic))
             worth *= _TALKED if said.kind == "text" else 1
@@ -291,23 +284,24 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
         if source is story and not with_story:
             continue
         if source not in lines:
-            lines[source] = sorted(source(head), key=lambda line: line.said.place, reverse=True)
-            lines[source].sort(key=lambda line: -line.weight)
+            lines[source] = sorted(source(head), key=_weight_and_age, reverse=True)
         most = int(share * budget)
         for line in lines[source]:
-            others = chosen.get(line.said, {})
-            price = len(line.text) + 3 + (0 if others else len(line.said.speaker) + 2)
-            if line.text in told or price > min(left, most):
-                continue
-            texts = (head.view_text, *others.values())
-            if len(line.text) > _SHORTEST and any(line.text in text for text in texts):
+            pieces = chosen.get(line.said, {})
+            price = len(line.text) + 3 + (0 if pieces else len(line.said.speaker) + 2)
+            is_in_view = len(line.text) > _SHORTEST and line.text in head.view_text
+            if price > min(left, most) or line.text in told or is_in_view:
                 continue
             left -= price
             most -= price
             told.add(line.text)
-            chosen.setdefault(line.said, {})[line.at] = line.text
+            chosen[line.said] = {**pieces, line.at: line.text}
     asked = [said.place for said in head.view if said.speaker == "User"]
     return "\n".join(_in_order(chosen, max(asked, default=None)))
+
+
+def _weight_and_age(line: Line) -> tuple[float, tuple[int, int]]:
+    return line.weight, line.said.place
 
 
 def _in_order(chosen: dict[Said, dict[int, str]], asked: tuple[int, int] | None) -> Iterator[str]:

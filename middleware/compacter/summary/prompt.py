@@ -88,10 +88,6 @@ _FILTERED = re.compile(
     "content_filter|content_filtered|safety|refusal|recitation|blocklist|prohibited_content|spii|"
     "guardrail_intervened"
 )
-_EMPTY = "the summary is empty"
-_TRUNCATED = "the summary was cut off by its token limit"
-NEED_ROOM = frozenset((_EMPTY, _TRUNCATED))
-"""Faults of an answer that has spent its tokens, for example on reasoning."""
 # Largest share of runs of words that an answer has said before.
 _REPEATED = 0.4
 # Letters and digits of the shortest line that is looked for in the instruction: a heading may stand
@@ -203,9 +199,9 @@ def fault(reply: Reply, limit: int, instruction: str = "") -> str:
     if reply.refused or _FILTERED.fullmatch(finish):
         return "the summarizer refused"
     if _CUT_OFF.fullmatch(finish):
-        return _TRUNCATED
+        return "the summary was cut off by its token limit"
     if not said:
-        return _EMPTY
+        return "the summary is empty"
     if instruction and _is_given_back(reply.text, _bare(instruction)):
         return "the summary gives the instruction back"
     if len(reply.text) >= limit:

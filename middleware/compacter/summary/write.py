@@ -97,8 +97,6 @@ class Writer:
     _cause: Exception | None = None
     _most_piece: float = inf
     """Characters of a piece, after one was too long."""
-    _times: int = 1
-    """Times the tokens of the text that an answer may take, reasoning included."""
     _bytes_of_one: float = 1.0
 
     def write(self) -> Generator[Any, Any, Summary]:
@@ -144,9 +142,8 @@ class Writer:
         """Return the identifiers, and the numbers of three digits and more, in the model's text
         that the conversation does not have.
         """
-        prior = self.head.prior
         said = [part.text for part in self.head.parts]
-        known = "\n".join((*said, self.head.view_text, prior.story, prior.quoted))
+        known = "\n".join((*said, self.head.view_text, self.head.prior.text))
         numbers = (number.strip(".,") for number in _NUMBER.findall(self._story))
         stated = dict.fromkeys((*identifiers(self._story), *numbers))
         return tuple(each for each in stated if each not in known)
@@ -164,7 +161,7 @@ class Writer:
             part = self.window // _OF_WINDOW
             self.tokens = min(self.tokens, part)
             self._cut(part * self.chars_per_token)
-            left = (self._left(0) - self.tokens * self._times) * self.chars_per_token
+            left = (self._left(0) - self.tokens) * self.chars_per_token
             most = max(prompt.SMALLEST_CHUNK, min(most, left))
             # Of one size: a tiny last one would cost a request of its own for next to nothing.
             most = min(most, whole // -(-whole // most) + most // 8)
@@ -223,8 +220,6 @@ class Writer:
                 return fault
         fault = yield from self._try(pieces[0], len(pieces))
         if fault and fault != _TOO_LONG and not fault.startswith(_RAISED):
-            if fault in prompt.NEED_ROOM:
-                self._times = _MORE_ROOM
             fault = yield from self._try(pieces[0], len(pieces), short=True)
         return fault
 
@@ -234,9 +229,8 @@ class Writer:
         """Ask once. Return what is wrong with the answer; an empty text if nothing is. Without a
         ``piece``, which is the first of those ``left``, the text so far is only to be shorter.
         """
-        tokens = self.tokens * self._times
+        tokens = self.tokens * (_MORE_ROOM if short else 1)
         if self.window:
-            tokens = min(tokens, max(self.tokens, self.window // 2))
             tokens = min(tokens, max(self._left(_size(piece)), self._least()))
         asked = self._prompt(piece, self._prior(), short=short)
         number = (self.chunks + 1, self.chunks + left) if piece else ()

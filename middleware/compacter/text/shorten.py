@@ -12,7 +12,6 @@ from compacter.text.pieces import parse
 
 # Members of a JSON value that stay at each of its ends, at first.
 _MOST_MEMBERS = 400
-_MORE = re.compile(r"(?:\[…)?(\d{1,12}) more (?:items|entries) left out(?:…\])?")
 _LEFT_OUT = " […{left:,} characters left out…] "
 _CUT = re.compile(r" \[…(\d[\d,]{0,14}) characters left out…\] ")
 # Characters that are planned for the note of what is left out.
@@ -71,24 +70,14 @@ def _prune(value: object, longest: int, members: int) -> object:
         return _keep_ends(value, longest)
     if isinstance(value, dict):
         items = list(value.items())
-        head = {key: _prune(inner, longest, members) for key, inner in items[: 2 * members]}
-        left = len(items) - 2 * members + _count_left_before(value.get("…"))
-        return {**head, "…": f"{left} more entries left out"} if left > 0 else head
+        more = {"…": "more entries left out"} if len(items) > 2 * members else {}
+        return {key: _prune(inner, longest, members) for key, inner in items[: 2 * members]} | more
     if not isinstance(value, list):
         return value
-    middle = value[members:-members]
-    left = len(middle) + sum(map(_count_left_before, middle))
-    receipt = [f"[…{left} more items left out…]"] if middle else []
     pruned = [_prune(inner, longest, members) for inner in value]
-    return [*pruned[:members], *receipt, *pruned[max(members, len(value) - members) :]]
-
-
-def _count_left_before(member: object) -> int:
-    """Return the number of members for which one of a value stands, beside itself; 0 for any
-    other.
-    """
-    receipt = _MORE.fullmatch(member) if isinstance(member, str) else None
-    return int(receipt[1]) - 1 if receipt else 0
+    if len(value) > 2 * members:
+        pruned[members:-members] = ["[…more items left out…]"]
+    return pruned
 
 
 def original_size(text: str) -> int:
