@@ -111,8 +111,6 @@ class Head:
             at = self.first.place[0]
             whole = (part.text for part in parts if (part.index, part.role) == (at, "user"))
             self.first = Said(next(whole), "User", self.first.place)
-        self.names = Said("", NAMES, (maxsize, 1), "call")
-        """The line of names in calls."""
         self.view_text = " ".join(" ".join(part.text for part in stays).split())
         """What the model reads anyway, on one line."""
         self.budget = inf

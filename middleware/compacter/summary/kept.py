@@ -20,7 +20,7 @@ from typing import NamedTuple
 from compacter.messages.fields import flat
 from compacter.summary.head import ELLIPSIS, OUTPUT, SINCE, Head, Said
 from compacter.summary.message import NAMES, WORK
-from compacter.text.pieces import LONGEST, clip, has_code, leaves, records
+from compacter.text.pieces import LONGEST, clip, has_code, leaves, values
 from compacter.text.words import TALK_WORDS, identifiers, stems, words
 
 
@@ -135,7 +135,7 @@ def read_items(said: Said) -> list[tuple[str, str]]:
     if said.speaker == "Assistant":
         return [("pending", flat(item)) for item in _CHECK.findall(said.text)]
     items: list[tuple[str, str]] = []
-    for record in records(said.text) if said.kind == "call" and "stat" in said.text else ():
+    for record in values(said.text) if said.kind == "call" and "stat" in said.text else ():
         if isinstance(record, dict):
             state = record.get("status", record.get("state"))
             name = next((record[key] for key in _ITEM_KEYS if key in record), None)
@@ -150,8 +150,10 @@ def names(head: Head) -> Iterator[Line]:
     for said in head.by("Tool", NAMES, kind="call"):
         if not read_items(said):
             counts.update(identifiers(" ".join(leaves(said.text))))
+    line = Said("", NAMES, (maxsize, 1))
     for at, (name, count) in enumerate(counts.most_common(_MOST_NAMES)):
-        yield Line(count, head.names, name, at)
+        if name not in head.view_text:
+            yield Line(count, line, name, at)
 
 
 def first(head: Head) -> Iterator[Line]:

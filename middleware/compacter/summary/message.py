@@ -66,16 +66,6 @@ _FORGED = re.compile(
     rf"\[\W{{0,4}}compacter\b|{_HEADS})".replace("i", "l")
 )
 
-FRAME = (
-    len(TAG)
-    + 2 * _CHECKSUM_BYTES
-    + 2
-    + len(_FRAME_WITH_RULES)
-    + 3
-    + len(_STORY_HEAD)
-    + len(_QUOTED_HEAD)
-)
-"""Most characters that ``compose`` adds, without notes."""
 STORY_FRAME = len(_STORY_HEAD)
 """Those of them that only stand above a model's text."""
 
@@ -193,3 +183,7 @@ def _checksum(body: str) -> str:
         body.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM_BYTES, person=b"compacter"
     )
     return digest.hexdigest()
+
+
+FRAME = len(compose(Summary("_", ("_",), (), "_"))) - 3
+"""Most characters that ``compose`` adds, without notes."""

@@ -22,10 +22,6 @@ from compacter.text.words import identifiers
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
-# A prompt that leaves less than this part of the window for the answer is split: of 4,096 tokens
-# 170, enough for 100 of the 150 words that are asked for otherwise. With a second request people
-# wait twice as long.
-_LEAST_ANSWER = 24
 # Where the head goes to the model in pieces, the summary so far takes at most this part of the
 # model's window, and leaves room for a piece.
 _OF_WINDOW = 5
@@ -157,7 +153,7 @@ class Writer:
         whole = _size(transcript)
         most = min(whole, self._most_piece)
         self._cut(self._most_piece)
-        if self.window and self._left(whole) < self._least():
+        if self.window and self._left(whole) < self.tokens // 2:
             part = self.window // _OF_WINDOW
             self.tokens = min(self.tokens, part)
             self._cut(part * self.chars_per_token)
@@ -166,10 +162,6 @@ class Writer:
             # Of one size: a tiny last one would cost a request of its own for next to nothing.
             most = min(most, whole // -(-whole // most) + most // 8)
         return prompt.chunks(transcript, int(most))
-
-    def _least(self) -> int:
-        """Return the fewest tokens that an answer needs."""
-        return min(self.tokens // 2, (self.window or 0) // _LEAST_ANSWER)
 
     def _left(self, size: int) -> int:
         """Return the tokens of the window that a transcript of ``size`` characters leaves."""
@@ -231,7 +223,7 @@ class Writer:
         """
         tokens = self.tokens * (_MORE_ROOM if short else 1)
         if self.window:
-            tokens = min(tokens, max(self._left(_size(piece)), self._least()))
+            tokens = min(tokens, max(self._left(_size(piece)), self.tokens // 2))
         asked = self._prompt(piece, self._prior(), short=short)
         number = (self.chunks + 1, self.chunks + left) if piece else ()
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 # -- own words and carried ones --------------------------------------------------------------------
@@ -137,12 +138,8 @@ def split_lines(text: str) -> list[list[str]]:
 
 def split(text: str) -> list[str]:
     """Return the sentences of ``text``, without the white space around them."""
-    pieces: list[str] = []
-    start = 0
-    for match in SENTENCE_END.finditer(text):
-        pieces.append(text[start : match.end()].strip())
-        start = match.end()
-    pieces.append(text[start:].strip())
+    ends = [match.end() for match in SENTENCE_END.finditer(text)]
+    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
     return list(filter(None, pieces))
 
 
@@ -203,26 +200,19 @@ def parse(text: str) -> Json | None:
     return value
 
 
-def records(text: str) -> Iterator[Json]:
-    """Yield each object and list inside a text that is JSON, the outer ones first."""
+def values(text: str) -> Iterator[Any]:
+    """Yield each object and list inside a text that is JSON, the outer ones first, and each value
+    in it; or the text itself.
+    """
     waiting: list[Any] = [text]
     while waiting:
         item = waiting.pop()
         record = parse(item) if isinstance(item, str) else item
+        yield item if record is None else record
         if isinstance(record, (dict, list)):
-            yield record
             waiting += reversed(list(record.values()) if isinstance(record, dict) else record)
 
 
 def leaves(text: str) -> list[str]:
     """Return the texts and numbers inside JSON, or the text itself."""
-    values = [
-        value
-        for record in records(text)
-        for value in (record.values() if isinstance(record, dict) else record)
-    ]
-    return [
-        str(value)
-        for value in values or [text]
-        if isinstance(value, (str, int, float)) and parse(str(value)) is None
-    ]
+    return [str(value) for value in values(text) if isinstance(value, (str, int, float))]
