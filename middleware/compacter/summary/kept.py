@@ -202,8 +202,7 @@ def _with_corrected(told: list[Line]) -> Iterator[Line]:
         shared = Counter(newest[stem] for stem in topic & newest.keys())
         for place, count in shared.items():
             # It states the same anew, or takes up an order.
-            restates = count > 1 and 2 * count >= min(len(topic), len(topics[place]))
-            if restates or weights[place] >= 1:
+            if 2 * count >= len(topic) or weights[place] >= 1:
                 weights[number] = max(2, weights[number])
                 weights[place] = max(2, weights[place])
         newest.update(dict.fromkeys(topic & rare, number))

@@ -135,9 +135,6 @@ def _plain(line: str) -> str:
     """
     plain = ""
     start = line[: 4 * _LONGEST_BEGINNING]
-    if start.isascii() and start.isprintable():  # Most lines: nothing to look through.
-        plain = start.lower()
-        start = ""
     for character in unicodedata.normalize("NFKD", _COLOUR.sub("", start)).casefold():
         if len(plain) < _LONGEST_BEGINNING and unicodedata.category(character) not in _INVISIBLE:
             name = "" if character.isascii() else unicodedata.name(character, "")

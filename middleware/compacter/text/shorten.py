@@ -4,14 +4,9 @@ them.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 
-from compacter.text.pieces import parse
-
-# Members of a JSON value that stay at each of its ends, at first.
-_MOST_MEMBERS = 400
 _LEFT_OUT = " […{left:,} characters left out…] "
 _CUT = re.compile(r" \[…(\d[\d,]{0,14}) characters left out…\] ")
 # Characters that are planned for the note of what is left out.
@@ -32,52 +27,18 @@ LEAST_SHORTENED = 400
 
 
 def shorten(text: str, size: int) -> str:
-    """Return ``text`` in at most ``size`` characters, or slightly more if a JSON structure alone is
-    larger: its beginning and its end, with a receipt between them.
-
-    It is not cut between a letter and its marks. A text that is JSON stays valid: its long strings
-    are shortened, and its long lists lose their middle.
+    """Return ``text`` in at most ``size`` characters, or 84 if that is more: its beginning and its
+    end, with a receipt between them that says how much of the original is missing. A cut does not
+    part a letter from its marks.
     """
-    short = text
-    value = parse(text) if len(text) > size else None
-    if value is None:
-        return _keep_ends(text, size)
-    longest = size
-    members = _MOST_MEMBERS
-    while len(short) > size and members > 1:
-        longest = max(longest // 2, _SHORTEST)
-        members //= 2
-        short = json.dumps(_prune(value, longest, members), ensure_ascii=False)
-    return min(text, short, key=len)
-
-
-def _keep_ends(text: str, size: int) -> str:
-    """Return the beginning and the end of a text, with how much of the original is missing."""
-    if len(text) <= size:
-        return text
     room = max(size - _LEFT_OUT_SIZE, _SHORTEST)
     head = _boundary(text, int(room * _HEAD_SHARE), -1)
     tail = _boundary(text, len(text) - (room - head), 1)
     before = text[:head].rstrip()
     after = text[tail:].lstrip()
     missing = original_size(text) - original_size(before) - original_size(after)
-    return min(text, before + _LEFT_OUT.format(left=missing) + after, key=len)
-
-
-def _prune(value: object, longest: int, members: int) -> object:
-    """Return a value with strings of ``longest`` characters, and so many members at each end."""
-    if isinstance(value, str):
-        return _keep_ends(value, longest)
-    if isinstance(value, dict):
-        items = list(value.items())
-        more = {"…": "more entries left out"} if len(items) > 2 * members else {}
-        return {key: _prune(inner, longest, members) for key, inner in items[: 2 * members]} | more
-    if not isinstance(value, list):
-        return value
-    pruned = [_prune(inner, longest, members) for inner in value]
-    if len(value) > 2 * members:
-        pruned[members:-members] = ["[…more items left out…]"]
-    return pruned
+    short = before + _LEFT_OUT.format(left=missing) + after
+    return short if len(short) < len(text) > size else text
 
 
 def original_size(text: str) -> int:
