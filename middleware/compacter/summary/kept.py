@@ -290,8 +290,9 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
         for line in lines[source]:
             pieces = chosen.get(line.said, {})
             price = len(line.text) + 3 + (0 if pieces else len(line.said.speaker) + 2)
-            is_in_view = len(line.text) > _SHORTEST and line.text in head.view_text
-            if price > min(left, most) or line.text in told or is_in_view:
+            if price > min(left, most) or line.text in told:
+                continue
+            if len(line.text) > _SHORTEST and line.text in head.view_text:
                 continue
             left -= price
             most -= price
