@@ -30,8 +30,6 @@ _LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)"
 _NAME = re.compile(r"[^\w. /-]+")
 # Characters of a tool's name: some gateways put a whole path into it.
 _LONGEST_NAME = 60
-# Characters at the end of a text in which a shell is looked for that waits.
-_SHELL_TAIL = 200
 # Times the budget of kept lines of what is read of texts of one kind: no more of them can be kept.
 _REACH = 30
 # A last line that is a shell waiting for the next command.
@@ -52,8 +50,8 @@ class Said:
     """``User``, ``Assistant``, ``Tool NAME``, or the label of a line of compacter's."""
     place: tuple[int, int]
     """Index of its message, and its number; an earlier summary stands before all messages."""
-    kind: str = "text"
-    """``text``, ``call`` or ``result``."""
+    is_call: bool = False
+    """Whether it is a call's arguments."""
     was_kept: bool = False
     """Whether an earlier summary quotes it."""
 
@@ -116,14 +114,14 @@ class Head:
         self.budget = inf
         """Characters that kept lines may have."""
 
-    def by(self, *speakers: str, kind: str = "") -> Iterator[Said]:
-        """Yield the texts of these speakers (``Tool`` for any), or of one kind, the newest first,
-        as far back as any may be worth its room; what was kept before is never too far.
+    def by(self, *speakers: str, calls: bool = False) -> Iterator[Said]:
+        """Yield the texts of these speakers (``Tool`` for any), or only their calls, the newest
+        first, as far back as any may be worth its room; what was kept before is never too far.
         """
         left = _REACH * self.budget
         for said in reversed(self.said):
             is_near = left > 0 or said.was_kept
-            if is_near and said.speaker.startswith(speakers) and kind in ("", said.kind):
+            if is_near and said.speaker.startswith(speakers) and said.is_call >= calls:
                 yield said
                 left -= len(said.text)
 
@@ -137,10 +135,8 @@ def _read_quoted(text: str, asked: int) -> Iterator[Said]:
         if line == SINCE:
             index = asked
         if match := _LINE.fullmatch(line):
-            kind = "result" if match[1].startswith("Tool") else "text"
-            if match[2][:1] in "{[" or match[1] == NAMES:
-                kind = "call"
-            yield Said(match[2], match[1], (index, maxsize + at), kind, was_kept=True)
+            is_call = match[2][:1] in "{[" or match[1] == NAMES
+            yield Said(match[2], match[1], (index, maxsize + at), is_call, was_kept=True)
 
 
 def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
@@ -149,7 +145,7 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
     names: dict[str | None, str] = {}
     for part in parts:
         text = part.text
-        pieces = [(part.role.title(), "text", text)]
+        pieces = [(part.role.title(), text)]
         if part.kind == "media" or part.role == "system" or not text.strip():
             continue
         if part.kind != "text" or part.role == "tool":
@@ -158,14 +154,11 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
             # Some formats leave the name out in results.
             name = _NAME.sub(" ", part.name or names.get(part.call_id, ""))
             name = name.strip()[:_LONGEST_NAME] or part.kind
-            pieces = [(f"Tool {name}", part.kind, text)]
-        elif part.role == "user" and said and _SHELL_END.search(text[-_SHELL_TAIL:]):
-            pieces = [(OUTPUT, "result", text)]
+            pieces = [(f"Tool {name}", text)]
+        elif part.role == "user" and said and _SHELL_END.search(text):
+            pieces = [(OUTPUT, text)]
         elif part.role == "user":
-            pieces = [
-                ("User", "text", own) if is_own else (PASTE, "result", own)
-                for own, is_own in separate(text, marks)
-            ]
-        for speaker, kind, own in pieces:
-            said.append(Said(own, speaker, (part.index, len(said)), kind))
+            pieces = [("User" if is_own else PASTE, own) for own, is_own in separate(text, marks)]
+        for speaker, own in pieces:
+            said.append(Said(own, speaker, (part.index, len(said)), part.kind == "call"))
     return said

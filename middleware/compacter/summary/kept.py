@@ -135,7 +135,7 @@ def read_items(said: Said) -> list[tuple[str, str]]:
     if said.speaker == "Assistant":
         return [("pending", flat(item)) for item in _CHECK.findall(said.text)]
     items: list[tuple[str, str]] = []
-    for record in values(said.text) if said.kind == "call" and "stat" in said.text else ():
+    for record in values(said.text) if said.is_call and "stat" in said.text else ():
         if isinstance(record, dict):
             state = record.get("status", record.get("state"))
             name = next((record[key] for key in _ITEM_KEYS if key in record), None)
@@ -147,7 +147,7 @@ def read_items(said: Said) -> list[tuple[str, str]]:
 def names(head: Head) -> Iterator[Line]:
     """The names that calls used most, which stand on one line."""
     counts = Counter[str]()
-    for said in head.by("Tool", NAMES, kind="call"):
+    for said in head.by("Tool", NAMES, calls=True):
         if not read_items(said):
             counts.update(identifiers(" ".join(leaves(said.text))))
     line = Said("", NAMES, (maxsize, 1))
@@ -232,7 +232,7 @@ def _tells(text: str) -> bool:
 
 def can_stand(text: str) -> bool:
     """Return whether a piece can stand by itself: a heading says nothing without its content."""
-    return len(text) <= LONGEST and not text.startswith("#") and not text.endswith((":", "："))
+    return not (text.startswith("#") or text.endswith((":", "：")))
 
 
 def story(head: Head) -> Iterator[Line]:
@@ -247,7 +247,7 @@ def story(head: Head) -> Iterator[Line]:
         if topic and can_stand(text):
             # The exact sum: the order of words in a set differs from process to process.
             worth = math.fsum(map(worths.__getitem__, topic))
-            worth *= _TALKED if said.kind == "text" else 1
+            worth *= 1 if said.speaker.startswith("Tool") else _TALKED
             yield Line(worth / (len(text) + _HANDLING), said, text, at)
 
 
@@ -297,7 +297,7 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
             left -= price
             most -= price
             told.add(line.text)
-            chosen[line.said] = {**pieces, line.at: line.text}
+            chosen.setdefault(line.said, {})[line.at] = line.text
     asked = [said.place for said in head.view if said.speaker == "User"]
     return "\n".join(_in_order(chosen, max(asked, default=None)))
 

@@ -88,7 +88,7 @@ def _elements(text: str) -> Iterator[tuple[int, int]]:
 
 LONGEST = 320
 """Longest sentence in characters: two to three lines of print. A longer one is mostly a list or a
-line without punctuation, and is cut at its clauses."""
+line without punctuation."""
 # Most letters and digits of a line of output that tells nothing by itself: "ok", "42".
 _SHORTEST_LINE = 3
 
@@ -114,13 +114,6 @@ _BROKEN = re.compile(
     r"(?m)^((?=[^\n]{55,120}$)(?:[^\s]{1,60} ){7,40}[^\s]{0,60}[^\s.!?:;{}()|…。])[ \t]*\n[ \t]*"
     r"(?=[a-zà-ÿа-я]{2})"
 )
-# Characters after which a sentence that is too long may be cut at a comma or a bracket.
-_CLAUSE_LEAST = 120
-_CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
-_CLAUSES = re.compile(
-    rf"(.{{{_CLAUSE_LEAST},{LONGEST}}}{_CLAUSE}|.{{1,{LONGEST}}}$)|"
-    rf"(.{{{_CLAUSE_LEAST},{LONGEST}}}\s|.{{{LONGEST}}}).*?{_CLAUSE}"
-)
 _ALNUM = re.compile(r"[^\W_]")
 _LETTER = re.compile(r"[^\W\d_]")
 _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
@@ -129,11 +122,11 @@ _CODE_SHARE = 10
 
 
 def split_lines(text: str) -> list[list[str]]:
-    """Return the sentences of each line of ``text``; a very long one in pieces that start with a
-    clause. Lines that a program has broken at a column are joined.
+    """Return the sentences of each line of ``text``, of a very long one the beginning. Lines that a
+    program has broken at a column are joined.
     """
     lines = _BROKEN.sub(r"\1 ", text).splitlines() if "\n" in text else [text]
-    return [[piece for sentence in split(line) for piece in _clauses(sentence)] for line in lines]
+    return [[clip(each, LONGEST) for each in split(line) if _ALNUM.search(each)] for line in lines]
 
 
 def split(text: str) -> list[str]:
@@ -144,25 +137,15 @@ def split(text: str) -> list[str]:
 
 
 def output_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a tool's output that tell something, without terminal colours; a very long
-    one in pieces. The values of JSON are lines.
+    """Yield the lines of a tool's output that tell something, without terminal colours; of a very
+    long one the beginning. The values of JSON are lines.
     """
     for value in leaves(text):
         for line in map(str.strip, _ANSI.sub("\n", value).splitlines()):
             # A year or a line number tells nothing either; a date and a telephone number do.
             least = _SHORTEST_LINE if _LETTER.search(line) else 2 * _SHORTEST_LINE
             if sum(map(str.isalnum, line)) > least:
-                yield from _clauses(line)
-
-
-def _clauses(text: str) -> list[str]:
-    """Return a sentence; one that is too long in pieces that start with a clause, without the rest
-    of a clause that is too long itself.
-    """
-    pieces = [text]
-    if len(text) > LONGEST:
-        pieces = [(whole or begun).strip() for whole, begun in _CLAUSES.findall(text)]
-    return list(filter(_ALNUM.search, pieces))
+                yield clip(line, LONGEST)
 
 
 def has_code(text: str) -> bool:
