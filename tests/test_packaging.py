@@ -39,7 +39,7 @@ PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction"
 PURE_ENOUGH = {
     "overflow/table.py": {"pathlib.Path"},
     "summary/head.py": {"sys.maxsize"},
-    "summary/sources.py": {"sys.maxsize"},
+    "summary/kept.py": {"sys.maxsize"},
     "recall/index.py": {"sys.getsizeof"},
     "recall/archive.py": {"compacter.runtime.locks.Lock"},
     "recall/turns.py": {

@@ -11,8 +11,9 @@ from tests.effort import grows_linearly, repeated
 from compacter.messages.parts import Part
 from compacter.messages.replies import Reply
 from compacter.redaction import decode_escapes, redact_secrets
-from compacter.summary import checks, kept, message, prompt, write
+from compacter.summary import kept, message, prompt
 from compacter.summary.head import Head
+from compacter.text.pieces import clip
 
 INSTRUCTION = prompt.build((), max_tokens=1_000)
 SHORT_INSTRUCTION = prompt.build((), max_tokens=1_000, short=True)
@@ -20,7 +21,7 @@ SHORT_INSTRUCTION = prompt.build((), max_tokens=1_000, short=True)
 
 def fault(text: str, **options: Any) -> str:
     limit = options.pop("limit", 10_000)
-    return checks.fault(Reply(text, **options), limit, INSTRUCTION)
+    return prompt.fault(Reply(text, **options), limit, INSTRUCTION)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_the_instruction_given_back_is_refused(text: str) -> None:
 
 def test_so_is_the_short_instruction() -> None:
     given = SHORT_INSTRUCTION.rpartition("\n\n")[2]
-    assert checks.fault(Reply(given), 10_000, SHORT_INSTRUCTION)
+    assert prompt.fault(Reply(given), 10_000, SHORT_INSTRUCTION)
 
 
 @pytest.mark.parametrize(("size", "accepted"), [(19, True), (20, False), (21, False)])
@@ -114,7 +115,7 @@ def test_a_summary_must_be_smaller_than_what_it_replaces(size: int, *, accepted:
     ],
 )
 def test_thoughts_before_an_answer_are_taken_off_and_nothing_else(text: str, left: str) -> None:
-    assert checks.clean(text) == left
+    assert prompt.clean(text) == left
 
 
 HOSTILE = [
@@ -189,15 +190,15 @@ READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
     "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
-    "fault": lambda text: checks.fault(Reply(text), 10**9, INSTRUCTION),
-    "clean": checks.clean,
-    "think": lambda text: checks.clean(f"<think>{text}"),
+    "fault": lambda text: prompt.fault(Reply(text), 10**9, INSTRUCTION),
+    "clean": prompt.clean,
+    "think": lambda text: prompt.clean(f"<think>{text}"),
     "kept": lambda text: kept.keep(
         Head([Part("user", "text", text), Part("tool", "result", text, "x")]),
         4_000,
         with_story=True,
     ),
-    "shortened": lambda text: write.shortened(text, 200),
+    "clip": lambda text: clip(text, 200),
     "message": lambda text: message.parse(message.compose(message.Summary(text, (), (), text))),
     "forged message": lambda text: message.parse(f"{message.TAG} 00000000\n{text}"),
     "redact": redact_secrets,

@@ -159,10 +159,3 @@ def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
         line.partition(": (continued) ")[2] or line for piece in pieces for line in piece
     )
     assert said == "".join(lines)
-
-
-def test_a_call_stays_with_its_results_where_both_fit() -> None:
-    group = [Part("assistant", "call", "{}", "look"), Part("tool", "result", "seen " * 20, "look")]
-    pieces = prompt.chunks(prompt.lines(group * 6), 400)
-    assert len(pieces) > 1
-    assert all(piece[0].startswith("call ") and "result" in piece[-1] for piece in pieces)

@@ -99,10 +99,10 @@ class Summarize:
                 f"rules: the declared rules take {rules} characters, a summary may have {longest}"
             )
         if plan.summary is not None:
-            from compacter.summary import checks
+            from compacter.summary import prompt
 
             summary = plan.summary.strip()
-            fault = checks.fault(Reply(summary), longest)
+            fault = prompt.fault(Reply(summary), longest)
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return plan.replace_head(options.redact(summary) if options.redact else summary)

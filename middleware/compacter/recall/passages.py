@@ -16,8 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from compacter.errors import check_size
 from compacter.messages.parts import Speaker
-from compacter.text.sentences import SENTENCE_END
-from compacter.text.values import parse
+from compacter.text.pieces import SENTENCE_END, parse
 from compacter.text.words import UNSPACED
 
 LONGEST = 400

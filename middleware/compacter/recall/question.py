@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.terms import Term, terms
-from compacter.text.own import separate
-from compacter.text.sentences import split
+from compacter.text.pieces import separate, split
 
 # Most sentences that are searched for: the first and the last ones. Each costs a search.
 _MOST_SENTENCES = 24

@@ -1,8 +1,8 @@
 """The messages that a summary replaces, read once: who said what, in the user's own words or not.
 
 Every text becomes a ``Said``; the lines that an earlier summary quotes are read as texts too, so
-that nothing else needs to know of it. A text's sentences and words are read when a source of kept
-lines first needs them, and then kept.
+that nothing else needs to know of it. A text's sentences are read when a source of kept lines first
+needs them, and then kept.
 """
 
 from __future__ import annotations
@@ -10,31 +10,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from sys import maxsize
 
 from compacter.messages.parts import Part
 from compacter.summary.message import NAMES, WORK, Summary
-from compacter.text.own import Marks, separate
-from compacter.text.sentences import output_lines, split_lines
-from compacter.text.values import parse, records
+from compacter.text.pieces import Marks, output_lines, separate, split_lines
 
-ELLIPSIS = "…"
+ELLIPSIS = " … "
 """Mark of omitted text between two pieces of a line."""
 SINCE = "After the user's message below:"
 """Line between what was said before a message that stays behind the summary, and after it."""
+OUTPUT = "Tool output"
+"""Speaker of what a waiting shell has printed into a user's message."""
 PASTE = "Tool paste"
 """Speaker of what a user's message only carries."""
 _LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)")
 _NAME = re.compile(r"[^\w. /-]+")
 # Characters of a tool's name: some gateways put a whole path into it.
 _LONGEST_NAME = 60
-# Characters at the end of a text in which a shell is looked for that waits.
-_SHELL_TAIL = 200
 # Times the budget of kept lines of what is read of texts of one kind: no more of them can be kept.
 _REACH = 30
-# Most sentences of one line that are told apart from those of the next.
-_MOST_PIECES = 10_000
 # A last line that is a shell waiting for the next command.
 _SHELL_END = re.compile(
     r"\n(?:(?:ba|z|c)?sh[\w.-]{0,10}[$#]|[\w.-]{1,40}@[\w.-]{1,60}[:~ ]\S{0,80}[$#%]|"
@@ -42,7 +39,7 @@ _SHELL_END = re.compile(
 )
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Said:
     """One text of the conversation: a message, a call's arguments, a result, a line of an earlier
     summary.
@@ -53,31 +50,25 @@ class Said:
     """``User``, ``Assistant``, ``Tool NAME``, or the label of a line of compacter's."""
     place: tuple[int, int]
     """Index of its message, and its number; an earlier summary stands before all messages."""
-    kind: str = "text"
-    """``text``, ``call`` or ``result``."""
+    is_call: bool = False
+    """Whether it is a call's arguments."""
     was_kept: bool = False
     """Whether an earlier summary quotes it."""
-    _pieces: list[tuple[int, str]] | None = None
 
-    @property
+    @cached_property
     def pieces(self) -> list[tuple[int, str]]:
         """Sentences of talk, or lines of a tool's text, each on one line and with a number: two
         that follow one another in one line of the text have numbers that do.
         """
-        if self._pieces is None:
-            if self.was_kept:
-                mark = ", " if self.speaker == NAMES else f" {ELLIPSIS} "
-                lines = [[piece] for piece in self.text.split(mark)]
-            elif self.speaker.startswith("Tool"):
-                lines = [[line] for leaf in leaves(self.text) for line in output_lines(leaf)]
-            else:
-                lines = split_lines(self.text)
-            self._pieces = [
-                (_MOST_PIECES * row + at, piece)
-                for row, line in enumerate(lines)
-                for at, piece in enumerate(line)
-            ]
-        return self._pieces
+        text = self.text.replace(ELLIPSIS, "\n")
+        is_output = self.speaker.startswith("Tool")
+        lines = [[line] for line in output_lines(text)] if is_output else split_lines(text)
+        pieces: list[tuple[int, str]] = []
+        number = 0
+        for line in lines:
+            pieces += enumerate(line, number)
+            number += len(line) + 1
+        return pieces
 
 
 class Head:
@@ -104,65 +95,48 @@ class Head:
         self.view = _read(stays, marks)
         """The texts of messages that stay."""
         new = _read(parts, marks)
-        asked = [said.place for said in (*new, *self.view) if said.speaker == "User"]
+        asked = [said.place[0] for said in (*new, *self.view) if said.speaker == "User"]
         self.said = sorted(
-            [*_read_quoted(self.prior.quoted, min(asked, default=(0, 0))), *new],
+            [*_read_quoted(self.prior.quoted, min(asked, default=0)), *new],
             key=lambda said: said.place,
         )
         """All texts in order of time."""
-        # The task may stand between tags.
+        # The task may stand between tags, or in a fence.
         speakers = ("User",) if marks else ("User", PASTE)
         self.first = next((said for said in self.said if said.speaker in speakers), None)
         """The first request, with what it carries."""
         if self.first and not (marks or self.first.was_kept):
             at = self.first.place[0]
-            whole = next(part.text for part in parts if (part.index, part.role) == (at, "user"))
-            if whole.strip() != self.first.text.strip():
-                self.first = Said(whole, "User", self.first.place)
-        self.names = Said("", NAMES, (maxsize, 1), "call")
-        """The line of names in calls."""
+            whole = (part.text for part in parts if (part.index, part.role) == (at, "user"))
+            self.first = Said(next(whole), "User", self.first.place)
         self.view_text = " ".join(" ".join(part.text for part in stays).split())
         """What the model reads anyway, on one line."""
         self.budget = inf
         """Characters that kept lines may have."""
 
-    def by(self, *speakers: str, kind: str = "") -> Iterator[Said]:
-        """Yield the texts of these speakers (``Tool`` for any), or of one kind, the newest first,
-        as far back as any may be worth its room; what was kept before is never too far.
+    def by(self, *speakers: str, calls: bool = False) -> Iterator[Said]:
+        """Yield the texts of these speakers (``Tool`` for any), or only their calls, the newest
+        first, as far back as any may be worth its room; what was kept before is never too far.
         """
         left = _REACH * self.budget
         for said in reversed(self.said):
             is_near = left > 0 or said.was_kept
-            if is_near and said.speaker.startswith(speakers) and kind in ("", said.kind):
+            if is_near and said.speaker.startswith(speakers) and said.is_call >= calls:
                 yield said
                 left -= len(said.text)
 
 
-def leaves(text: str) -> list[str]:
-    """Return the texts and numbers inside JSON, or the text itself."""
-    values = [
-        value
-        for record in records(text)
-        for value in (record.values() if isinstance(record, dict) else record)
-    ]
-    return [
-        str(value)
-        for value in values or [text]
-        if isinstance(value, (str, int, float)) and parse(str(value)) is None
-    ]
-
-
-def _read_quoted(text: str, asked: tuple[int, int]) -> Iterator[Said]:
-    """Yield the lines that an earlier summary quotes, each with its speaker; those that came after
-    a message behind it have their places after that one, which is ``asked``.
+def _read_quoted(text: str, asked: int) -> Iterator[Said]:
+    """Yield the lines that an earlier summary quotes, each with its speaker. Those that came after
+    a message behind it have their places after that one, whose index is ``asked``.
     """
-    before, _, after = text.partition(f"{SINCE}\n")
-    for block, index, first in ((before, -1, 0), (after, asked[0], _MOST_PIECES)):
-        for at, line in enumerate(filter(None, map(_LINE.fullmatch, block.splitlines()))):
-            kind = "result" if line[1].startswith("Tool") else "text"
-            if line[2][:1] in "{[" or line[1] == NAMES:
-                kind = "call"
-            yield Said(line[2], line[1], (index, first + at), kind, was_kept=True)
+    index = -1
+    for at, line in enumerate(text.splitlines()):
+        if line == SINCE:
+            index = asked
+        if match := _LINE.fullmatch(line):
+            is_call = match[2][:1] in "{[" or match[1] == NAMES
+            yield Said(match[2], match[1], (index, maxsize + at), is_call, was_kept=True)
 
 
 def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
@@ -171,8 +145,8 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
     names: dict[str | None, str] = {}
     for part in parts:
         text = part.text
-        place = (part.index, len(said))
-        if part.kind in ("media", "reasoning") or part.role == "system" or not text.strip():
+        pieces = [(part.role.title(), text)]
+        if part.kind == "media" or part.role == "system" or not text.strip():
             continue
         if part.kind != "text" or part.role == "tool":
             if part.kind == "call":
@@ -180,13 +154,11 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
             # Some formats leave the name out in results.
             name = _NAME.sub(" ", part.name or names.get(part.call_id, ""))
             name = name.strip()[:_LONGEST_NAME] or part.kind
-            said.append(Said(text, f"Tool {name}", place, part.kind))
-        elif part.role == "assistant":
-            said.append(Said(text, "Assistant", place))
-        elif said and _SHELL_END.search(text[-_SHELL_TAIL:]):
-            said.append(Said(text, "Tool output", place, "result"))
-        else:
-            for own, is_own in separate(text, marks):
-                speaker, kind = ("User", "text") if is_own else (PASTE, "result")
-                said.append(Said(own, speaker, (part.index, len(said)), kind))
+            pieces = [(f"Tool {name}", text)]
+        elif part.role == "user" and said and _SHELL_END.search(text):
+            pieces = [(OUTPUT, text)]
+        elif part.role == "user":
+            pieces = [("User" if is_own else PASTE, own) for own, is_own in separate(text, marks)]
+        for speaker, own in pieces:
+            said.append(Said(own, speaker, (part.index, len(said)), part.kind == "call"))
     return said

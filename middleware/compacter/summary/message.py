@@ -66,16 +66,6 @@ _FORGED = re.compile(
     rf"\[\W{{0,4}}compacter\b|{_HEADS})".replace("i", "l")
 )
 
-FRAME = (
-    len(TAG)
-    + 2 * _CHECKSUM_BYTES
-    + 2
-    + len(_FRAME_WITH_RULES)
-    + 3
-    + len(_STORY_HEAD)
-    + len(_QUOTED_HEAD)
-)
-"""Most characters that ``compose`` adds, without notes."""
 STORY_FRAME = len(_STORY_HEAD)
 """Those of them that only stand above a model's text."""
 
@@ -145,9 +135,6 @@ def _plain(line: str) -> str:
     """
     plain = ""
     start = line[: 4 * _LONGEST_BEGINNING]
-    if start.isascii() and start.isprintable():  # Most lines: nothing to look through.
-        plain = start.lower()
-        start = ""
     for character in unicodedata.normalize("NFKD", _COLOUR.sub("", start)).casefold():
         if len(plain) < _LONGEST_BEGINNING and unicodedata.category(character) not in _INVISIBLE:
             name = "" if character.isascii() else unicodedata.name(character, "")
@@ -193,3 +180,7 @@ def _checksum(body: str) -> str:
         body.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM_BYTES, person=b"compacter"
     )
     return digest.hexdigest()
+
+
+FRAME = len(compose(Summary("_", ("_",), (), "_"))) - 3
+"""Most characters that ``compose`` adds, without notes."""

@@ -1,7 +1,8 @@
-"""Build the request for a summary: first the conversation as a fenced transcript, then the
-instruction.
+"""Build the request for a summary, and check the answer.
 
-Small models follow the end of a prompt, and continue a chat that is not fenced.
+The request has the conversation as a fenced transcript first, then the instruction: small models
+follow the end of a prompt, and continue a chat that is not fenced. Summaries have many forms and
+languages, so only six plain signs say that an answer is none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterable
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
+from compacter.messages.replies import Reply
+from compacter.text.words import words
 
 OPEN = "<transcript>"
 CLOSE = "</transcript>"
@@ -74,8 +77,25 @@ _ABOVE = "(the conversation above)"
 _MARKS = ("{history}", "%s")
 # A request states its limit in words: so many for each token.
 _WORDS_PER_TOKEN = 0.6
-# Fewest words that a request asks for.
-_FEWEST_WORDS = 30
+# Fewest words that a request asks for, and of an answer that may repeat itself.
+_FEWEST_WORDS = 24
+
+# Reasons of providers for the end of an answer.
+_CUT_OFF = re.compile(
+    "length|max_tokens|max_output_tokens|model_length|model_context_window_exceeded|incomplete"
+)
+_FILTERED = re.compile(
+    "content_filter|content_filtered|safety|refusal|recitation|blocklist|prohibited_content|spii|"
+    "guardrail_intervened"
+)
+# Largest share of runs of words that an answer has said before.
+_REPEATED = 0.4
+# Letters and digits of the shortest line that is looked for in the instruction: a heading may stand
+# in both.
+_SHORTEST_LINE = 16
+# What models write below a heading that has no items.
+_NOTHING = re.compile(r"(?:none|na|nothing)\Z")
+_THOUGHTS = re.compile(r"(?is)\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 
 
 def build(
@@ -98,7 +118,7 @@ def build(
         short: whether to use the short prompt, without sections, as below ``SMALL`` tokens.
     """
     prior = prior.strip()
-    words = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
+    most = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
     opening = _ALOUD
     record = _ABOVE
     if transcript is not None:
@@ -107,16 +127,13 @@ def build(
         if prior:
             record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
     if template is not None:
-        mark = next((mark for mark in _MARKS if mark in template), "")
-        before, _, after = (
-            template.partition(mark) if mark else (f"{template.rstrip()}\n\n", "", "")
-        )
-        return before + record + after
+        mark = next((mark for mark in _MARKS if mark in template), None)
+        return template.replace(mark, record, 1) if mark else f"{template.rstrip()}\n\n{record}"
+    asked = f"{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS}"
     if transcript is not None and (short or max_tokens < SMALL):
-        asked = _SHORT_UPDATE if prior else _SHORT_FIRST
-        return f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
-    asked = _UPDATE if prior else _FIRST
-    return f"{opening}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
+        opening = _SHORT_OPENING
+        asked = f"{_SHORT_UPDATE if prior else _SHORT_FIRST}{_SHORT_LIMITS}"
+    return f"{opening}\n\n{record}\n\n{asked.format(words=most)}"
 
 
 def lines(entries: Iterable[Part]) -> list[str]:
@@ -144,25 +161,68 @@ def neutral(text: str) -> str:
 
 def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
     """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence,
-    or of ``SMALLEST_CHUNK`` where that is more.
-
-    A line that is too large alone is cut. A call stays with its result if both fit.
+    or of ``SMALLEST_CHUNK`` where that is more. A line that is too large alone is cut.
     """
     room = max(budget, SMALLEST_CHUNK) - FENCE_SIZE
-    done: list[list[str]] = [[]]
-    left = room
+    done: list[list[str]] = []
+    left = 0
     for line in transcript:
         speaker = line.partition(":")[0] + _CONTINUED
         space = room - len(speaker)
         rest = (speaker + line[at : at + space] for at in range(room, len(line), space))
         for piece in (line[:room], *rest):
-            while done[-1] and len(piece) > left:
-                chunk = done[-1]
-                is_answered = piece.startswith("result ") and chunk[-1].startswith("call ")
-                at = len(chunk) - (is_answered and len(chunk) > 1)
-                done.append(chunk[at:])
-                del chunk[at:]
-                left = room - sum(len(each) + 1 for each in done[-1])
+            if len(piece) > left or not done:
+                done.append([])
+                left = room
             done[-1].append(piece)
             left -= len(piece) + 1
     return done
+
+
+def clean(text: str) -> str:
+    """Return an answer without the thoughts that local models write before it."""
+    return _THOUGHTS.sub("", text, count=1).strip()
+
+
+def fault(reply: Reply, limit: int, instruction: str = "") -> str:
+    """Return the fault of a summary, or an empty string. It is found in time linear in the text.
+
+    Args:
+        reply: The answer, with its text after ``clean``.
+        limit: Size in characters of the messages that the summary replaces.
+        instruction: The request's own instruction, without the transcript.
+    """
+    finish = (reply.finish or "").lower()
+    said = words(reply.text)
+    if reply.called_tool:
+        return "the summarizer called a tool"
+    if reply.refused or _FILTERED.fullmatch(finish):
+        return "the summarizer refused"
+    if _CUT_OFF.fullmatch(finish):
+        return "the summary was cut off by its token limit"
+    if not said:
+        return "the summary is empty"
+    if instruction and _is_given_back(reply.text, _bare(instruction)):
+        return "the summary gives the instruction back"
+    if len(reply.text) >= limit:
+        return "the summary is not smaller than what it replaces"
+    runs = list(zip(said, said[1:], said[2:], strict=False))
+    repeats = len(runs) - len(set(runs)) > _REPEATED * len(runs)
+    return "the summary repeats itself" if repeats and len(said) >= _FEWEST_WORDS else ""
+
+
+def _is_given_back(text: str, asked: str) -> bool:
+    """Return whether most lines of an answer, headings and empty items aside, stand in the
+    instruction.
+    """
+    given = own = 0
+    for line in map(_bare, text.splitlines()):
+        # "Decisions: None" is a heading, too.
+        is_asked = _NOTHING.sub("", line) in asked
+        given += is_asked and len(line) >= _SHORTEST_LINE
+        own += not is_asked
+    return given >= own
+
+
+def _bare(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))

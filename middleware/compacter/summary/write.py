@@ -13,73 +13,43 @@ from typing import Any
 
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
-from compacter.summary import checks, prompt
+from compacter.summary import prompt
 from compacter.summary.head import Head
 from compacter.summary.kept import keep
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.text.sentences import SENTENCE_END
-from compacter.text.words import clip, identifiers
+from compacter.text.pieces import clip
+from compacter.text.words import identifiers
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
-# A prompt that leaves less than this part of the window for the answer is split: of 4,096 tokens
-# 170, enough for 100 of the 150 words that are asked for otherwise. With a second request people
-# wait twice as long.
-_LEAST_ANSWER = 24
 # Where the head goes to the model in pieces, the summary so far takes at most this part of the
 # model's window, and leaves room for a piece.
 _OF_WINDOW = 5
 # Times the tokens that the second try may spend: a model that reasons has used up those of the
 # first (measured: 1,100 tokens of reasoning before a summary of 90).
 _MORE_ROOM = 4
-# Part of a chunk that is tried after one was too long, where the refusal has no numbers.
-_CUT = 4
-# An answer shorter than this part of an earlier text of so many characters is no text in its place:
-# both stand then.
+# An answer shorter than this part of the earlier text is no text in its place: both stand then.
 _SHRINKS = 4
-_LOSABLE = 400
-# How often a piece is tried, and pieces in a row of which a model made nothing, after which it is
-# asked no more in this compaction.
-_MOST_TRIES = 2
+# Pieces in a row of which a model made nothing, after which it is asked no more in this compaction.
 _MOST_LOST = 2
-# Requests of one compaction: so many for each piece, and so many more.
-_OF_PIECE = 2
-_BESIDE = 2
 # Part of the room that lines have beside the longest text of a model.
 _LEAST_LINES = 6
-# Characters of the head that are read for its script.
-_SAMPLE = 20_000
 _NUMBER = re.compile(r"\d[\d.,]+\d")
 _RAISED = "the summarizer raised "
 _TOO_LONG = "the request for a summary is too long for the summarizer"
-_LEFT_OUT = "[… {left:,} more characters of this text left out]"
 
 
 def quote(head: Head, room: int) -> Summary:
     """Return a summary without a model, in at most ``room`` characters. Raises ``NoSummaryError``
     where there is no room for one.
     """
-    text = shortened(head.prior.story, room - room // _LEAST_LINES)
+    text = clip(head.prior.story, room - room // _LEAST_LINES)
     summary = Summary(text, quoted=keep(head, room - len(text), with_story=True))
     if not summary.prose:
         raise NoSummaryError(
             "there is no room for a summary" if room < FRAME else "nothing can be read in the head"
         )
     return summary
-
-
-def shortened(text: str, size: int) -> str:
-    """Return a text in at most ``size`` characters: whole lines and sentences from its beginning,
-    and a mark of what is left out.
-    """
-    if len(text) <= size:
-        return text
-    left = size - len(_LEFT_OUT.format(left=len(text))) - 1
-    end = max((found.end() for found in SENTENCE_END.finditer(text, 0, left)), default=0)
-    if not end:
-        return clip(text, size)
-    short = text[:end].rstrip()
-    return f"{short}\n{_LEFT_OUT.format(left=len(text) - len(short))}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,17 +89,10 @@ class Writer:
     """Pieces in which the head was given to the model."""
     chunks_without_model: int = 0
     """Those that quoted lines stand for."""
-    _requests: int = 0
     _story: str = ""
     _cause: Exception | None = None
-    _limit: TokenLimit | None = None
-    _times: int = 1
-    """Times the tokens of the text that an answer may take, reasoning included."""
     _most_piece: float = inf
     """Characters of a piece, after one was too long."""
-    _most_story: float = inf
-    """Characters of the summary so far, where the head goes to the model in pieces."""
-    _can_shorten: bool = True
     _bytes_of_one: float = 1.0
 
     def write(self) -> Generator[Any, Any, Summary]:
@@ -140,39 +103,29 @@ class Writer:
         the first one. After two such pieces in a row, so are all others.
         """
         self._story = self.head.prior.story
-        sample = "".join([part.text for part in self.head.parts][:_SAMPLE])[:_SAMPLE]
-        self._bytes_of_one = len(_encoded(sample)) / max(1, len(sample)) or 1.0
-        pieces = self._split(prompt.lines(self.head.parts))
-        native = self.prefix is not None and len(pieces) == 1
-        fault = ""
-        tries = lost = written = 0
-        while pieces and lost < _MOST_LOST and self._requests < self._most_requests(pieces):
-            fault = yield from self._try(pieces[0], len(pieces), short=tries > 0, native=native)
-            if fault.startswith(_RAISED) and not (native or written):
-                break
-            is_smaller = fault == _TOO_LONG and self._has_smaller(pieces[0])
-            tries += not (native or is_smaller)
-            if fault in checks.NEED_ROOM and tries:
-                self._times = _MORE_ROOM
-            if not fault or (tries == _MOST_TRIES and written):
-                tries = 0
-                lost = lost + 1 if fault else 0
-                written += not fault
-                self.chunks += 1
-                self.chunks_without_model += bool(fault)
-                del pieces[0]
-            elif tries == _MOST_TRIES or (tries and fault == _TOO_LONG):
-                break
-            native = False  # Whatever it fails at, the transcript is another request.
-            if pieces:
-                yield from self._shorten(self._most_story)
-            pieces = self._split([line for piece in pieces for line in piece])
-        self.chunks += len(pieces)
-        self.chunks_without_model += len(pieces)
-        if not written:
-            reason = fault if fault.startswith(_RAISED) else f"the summary was refused: {fault}"
-            raise NoSummaryError(reason, self._cause)
-        yield from self._shorten(self.room)
+        rest = prompt.lines(self.head.parts)
+        text = "".join(part.text for part in self.head.parts)
+        self._bytes_of_one = _bytes(text) / max(1, len(text)) or 1.0
+        lost = 0
+        while rest and lost < _MOST_LOST:
+            pieces = self._split(rest)
+            fault = yield from self._update(pieces)
+            if fault == _TOO_LONG and self._most_piece >= prompt.SMALLEST_CHUNK:
+                continue
+            if fault and self.chunks == self.chunks_without_model:
+                reason = fault if fault.startswith(_RAISED) else f"the summary was refused: {fault}"
+                raise NoSummaryError(reason, self._cause)
+            lost = lost + 1 if fault else 0
+            self.chunks += 1
+            self.chunks_without_model += bool(fault)
+            rest = [line for piece in pieces[1:] for line in piece]
+        if rest:
+            left = len(self._split(rest))
+            self.chunks += left
+            self.chunks_without_model += left
+        if self._weigh(self._story) > self.room:
+            yield from self._try((), short=True)
+            self._cut(self.room)
         is_lacking = bool(self.fills or self.chunks_without_model)
         size = self._weigh(self._story)
         left = self.room - size
@@ -185,17 +138,13 @@ class Writer:
         """Return the identifiers, and the numbers of three digits and more, in the model's text
         that the conversation does not have.
         """
-        prior = self.head.prior
         said = [part.text for part in self.head.parts]
-        known = "\n".join((*said, self.head.view_text, prior.story, prior.quoted))
+        known = "\n".join((*said, self.head.view_text, self.head.prior.text))
         numbers = (number.strip(".,") for number in _NUMBER.findall(self._story))
         stated = dict.fromkeys((*identifiers(self._story), *numbers))
         return tuple(each for each in stated if each not in known)
 
     # -- sizes -------------------------------------------------------------------------------------
-
-    def _most_requests(self, pieces: Sequence[Any]) -> int:
-        return _OF_PIECE * (self.chunks + len(pieces)) + _BESIDE
 
     def _split(self, transcript: Sequence[str]) -> list[list[str]]:
         """Return the transcript in pieces that a prompt may hold beside the summary so far and the
@@ -203,55 +152,46 @@ class Writer:
         """
         whole = _size(transcript)
         most = min(whole, self._most_piece)
-        if transcript and self.window and self._left(whole) < self._least():
+        self._cut(self._most_piece)
+        if self.window and self._left(whole) < self.tokens // 2:
             part = self.window // _OF_WINDOW
             self.tokens = min(self.tokens, part)
-            self._most_story = part * self.chars_per_token
-            left = int((self._left(0) - self._spends()) * self.chars_per_token)
+            self._cut(part * self.chars_per_token)
+            left = (self._left(0) - self.tokens) * self.chars_per_token
             most = max(prompt.SMALLEST_CHUNK, min(most, left))
             # Of one size: a tiny last one would cost a request of its own for next to nothing.
             most = min(most, whole // -(-whole // most) + most // 8)
-        return prompt.chunks(transcript, int(most)) if transcript else []
-
-    def _least(self) -> int:
-        """Return the fewest tokens that an answer needs."""
-        if self._times > 1:
-            return 2 * self.tokens
-        return min(self.tokens // 2, (self.window or 0) // _LEAST_ANSWER)
+        return prompt.chunks(transcript, int(most))
 
     def _left(self, size: int) -> int:
         """Return the tokens of the window that a transcript of ``size`` characters leaves."""
-        frame = len(self._prompt((), short=False)) - prompt.FENCE_SIZE
+        frame = len(self._prompt((), self._prior())) - prompt.FENCE_SIZE
         room = int((self.window or 0) * _PROMPT_MARGIN)
         return room - int((size + frame) / self.chars_per_token)
-
-    def _spends(self) -> int:
-        """Return the tokens that an answer may take."""
-        most = self.tokens * self._times
-        return min(most, max(self.tokens, self.window // 2)) if self.window else most
-
-    def _has_smaller(self, piece: Sequence[str]) -> bool:
-        """Return whether a piece that was too long can be smaller, and note how large it may be."""
-        limit = self._limit.limit if self._limit else None
-        self.window = limit or self.window
-        self._most_piece = _size(piece) // (2 if limit else _CUT)
-        self._most_story = min(self._most_story, self._most_piece)
-        return self._most_piece >= prompt.SMALLEST_CHUNK
 
     def _weigh(self, text: str) -> int:
         """Return the size of a text in characters of the head's script: an English summary of a
         Chinese talk has more of them, and costs a third for each.
         """
-        return int(len(_encoded(text)) / self._bytes_of_one)
+        return int(_bytes(text) / self._bytes_of_one)
+
+    def _cut(self, size: float) -> None:
+        """Leave the beginning of a text that is longer."""
+        if (weight := self._weigh(self._story)) > size:
+            self._story = clip(self._story, int(size * len(self._story) / weight))
 
     # -- requests ----------------------------------------------------------------------------------
 
-    def _prompt(self, piece: Sequence[str], *, short: bool, native: bool = False) -> str:
-        # What a model reads of the summary so far: quoted lines only without a text. At the end of
-        # the conversation itself it has read it.
+    def _prior(self) -> str:
+        """Return what a model reads of the summary so far: quoted lines only without a text. At the
+        end of the conversation itself it has read them.
+        """
+        return self._story or ("" if self.prefix else self.head.prior.quoted)
+
+    def _prompt(self, piece: Sequence[str], prior: str, *, short: bool = False) -> str:
         return prompt.build(
-            None if native else piece,
-            prior=self._story if native else self._story or self.head.prior.quoted,
+            None if self.prefix else piece,
+            prior=prior,
             template=self.template,
             # Models write more than they are asked for; the second time the first answer may have
             # been cut off.
@@ -259,55 +199,59 @@ class Writer:
             short=short,
         )
 
+    def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Any, Any, str]:
+        """Ask for a summary of the first piece, once more in fewer words if the answer is not one.
+        Return what is wrong with the answer; an empty text if nothing is.
+        """
+        if len(pieces) > 1:
+            self.prefix = None
+        if self.prefix:
+            fault = yield from self._try(pieces[0])
+            self.prefix = None  # Whatever it fails at, the transcript is another request.
+            if not fault:
+                return fault
+        fault = yield from self._try(pieces[0], len(pieces))
+        if fault and fault != _TOO_LONG and not fault.startswith(_RAISED):
+            fault = yield from self._try(pieces[0], len(pieces), short=True)
+        return fault
+
     def _try(
-        self, piece: Sequence[str], left: int = 0, *, short: bool, native: bool = False
+        self, piece: Sequence[str], left: int = 1, *, short: bool = False
     ) -> Generator[Any, Any, str]:
         """Ask once. Return what is wrong with the answer; an empty text if nothing is. Without a
         ``piece``, which is the first of those ``left``, the text so far is only to be shorter.
         """
-        self._limit = None
-        self._requests += 1
-        asked = self._prompt(piece, short=short, native=native)
-        tokens = self._spends()
+        tokens = self.tokens * (_MORE_ROOM if short else 1)
         if self.window:
-            tokens = min(tokens, max(self._left(_size(piece)), self._least()))
+            tokens = min(tokens, max(self._left(_size(piece)), self.tokens // 2))
+        asked = self._prompt(piece, self._prior(), short=short)
+        number = (self.chunks + 1, self.chunks + left) if piece else ()
         try:
             reply: Reply = yield self.ask(
-                [{"role": "user", "content": asked}],
-                tokens,
-                self.prefix if native else None,
-                *((self.chunks + 1, self.chunks + left) if left else ()),
+                [{"role": "user", "content": asked}], tokens, self.prefix, *number
             )
         except Exception as error:  # noqa: BLE001 - ``write`` decides what becomes of the rest
             self._cause = error
-            self._limit = self.detect(error)
-            return _TOO_LONG if self._limit else _RAISED + type(error).__name__
-        text = checks.clean(reply.text)
+            refused = self.detect(error)
+            if not refused:
+                return _RAISED + type(error).__name__
+            self.window = refused.limit or self.window
+            self._most_piece = _size(piece) // 2
+            return _TOO_LONG
+        text = prompt.clean(reply.text)
         earlier = self._story
-        # In bytes, as the head may be in another script.
-        most = self.size * self._bytes_of_one - FRAME if piece else len(_encoded(earlier))
-        limit = int(most * len(text) / max(1, len(_encoded(text))))
-        instruction = prompt.build((), template=self.template, max_tokens=0, short=short)
-        if fault := checks.fault(replace(reply, text=text), limit, instruction):
+        most = self.size - FRAME if piece else self._weigh(earlier)
+        limit = int(most * len(text) / max(1, self._weigh(text)))
+        instruction = self._prompt((), "", short=short)
+        if fault := prompt.fault(replace(reply, text=text), limit, instruction):
             return fault
         if self.redact is not None:
             text = self.redact(text)
         # What is so much shorter was not written in place of the earlier text.
-        if piece and len(earlier) >= _LOSABLE and len(text) * _SHRINKS < len(earlier):
+        if piece and len(text) * _SHRINKS < len(earlier):
             text = f"{earlier}\n\n{text}"
         self._story = text
         return ""
-
-    def _shorten(self, size: float) -> Generator[Any, Any, None]:
-        """Have the model write a text that is longer in ``size`` characters; once it does not, or
-        no request is left, only the beginning stays.
-        """
-        can_ask = self._can_shorten and self._requests < self._most_requests(())
-        if self._weigh(self._story) > size and can_ask:
-            fault = yield from self._try((), short=True)
-            self._can_shorten = not fault and self._weigh(self._story) <= size
-        if (weight := self._weigh(self._story)) > size:
-            self._story = shortened(self._story, int(size * len(self._story) / weight))
 
 
 def _size(transcript: Iterable[str]) -> int:
@@ -315,5 +259,5 @@ def _size(transcript: Iterable[str]) -> int:
     return sum(len(line) + 1 for line in transcript) + prompt.FENCE_SIZE
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

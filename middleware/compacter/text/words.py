@@ -100,11 +100,3 @@ def _stem(word: str) -> str:
         return word
     is_short = len(word) <= _SHORTEST_WORD and word.isascii()
     return "" if is_short or word in FUNCTION_WORDS else word.rstrip("s")[:_STEM]
-
-
-def clip(text: str, size: int) -> str:
-    """Return ``text``, or its beginning and an ellipsis, in at most ``size`` characters."""
-    if len(text) <= size:
-        return text
-    at = text.rfind(" ", size // 2, size - 1)
-    return text[: at if at > 0 else max(0, size - 1)] + "…"[: max(0, size)]
