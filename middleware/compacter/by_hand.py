@@ -149,7 +149,7 @@ class ByHand:
         left = tuple(strip(held, form) or held)
         by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
         asked = CompactionPlan(
-            conversation=Conversation.of(
+            conversation=Conversation(
                 left,
                 form,
                 pinned=find_pinned(state.pin, left, form, by_history),

@@ -55,7 +55,7 @@ def told(messages: list[Any], strategy: Any, **facts: Any) -> tuple[list[Any], A
     events: list[Any] = []
     options = Options(strategy=strategy, before_compaction=lambda plan: plan)
     facts = {"trigger": "token_limit", "calibration": Calibration(), **facts}
-    work = refused(conversation=Conversation.of(messages, OPENAI), **facts)
+    work = refused(conversation=Conversation(messages, OPENAI), **facts)
     _, made = carried_out(options, work, "They talked of many things.", told=events)
     return events, made
 
@@ -217,7 +217,7 @@ class TestAStrategyThatFails:
 
     def test_in_a_summary_is_not_named_beside_the_fallback(self) -> None:
         work = refused(
-            conversation=Conversation.of(TALK, OPENAI),
+            conversation=Conversation(TALK, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),
         )

@@ -44,7 +44,7 @@ class ContextLengthError(Exception):
 def job(**facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
     facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
-    return refused(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+    return refused(conversation=Conversation(TALK, OPENAI, rules=rules), **facts)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ class TestAHeadThatIsTooLongForOnePrompt:
     @pytest.mark.parametrize("window", [100, 200, 300, 400, 600])
     def test_is_split_in_any_window_however_small(self, window: int) -> None:
         for turns in range(5, 41, 5):
-            talk = Conversation.of([*TALK[:turns], TALK[-1]], OPENAI)
+            talk = Conversation([*TALK[:turns], TALK[-1]], OPENAI)
             work = replace(job(calibration=Calibration(window=window)), conversation=talk)
             _, made = carried_out(Options(compact_ratio=1.0), work, "They talked.")
             assert not made.event.fallback, turns
@@ -263,7 +263,7 @@ class TestAnAnswerThatIsTooLong:
     def test_is_asked_for_in_fewer_words_and_then_cut_behind_a_sentence_with_a_mark(self) -> None:
         talk = [{"role": "user", "content": f"Part {n} tells of {n * 7} ships."} for n in range(90)]
         words = " ".join(f"The ships of part {n} are {n * 7}." for n in range(60))
-        work = replace(job(), conversation=Conversation.of([*talk, TALK[-1]], OPENAI))
+        work = replace(job(), conversation=Conversation([*talk, TALK[-1]], OPENAI))
         options = Options(compact_ratio=1.0, max_summary_tokens=100)
         asked, made = carried_out(options, work, words)
         assert len(asked) == 2  # Once more, for fewer words.
@@ -281,7 +281,7 @@ class TestAnAnswerThatIsTooLong:
     )
     def test_in_one_sentence_is_never_cut_to_nothing(self, words: str) -> None:
         talk = [{"role": role, "content": f"{role} {words}"} for role in ("user", "assistant") * 9]
-        work = replace(job(), conversation=Conversation.of([*talk, *TALK[-3:]], OPENAI))
+        work = replace(job(), conversation=Conversation([*talk, *TALK[-3:]], OPENAI))
         options = Options(compact_ratio=1.0, max_summary_tokens=60)
         _, made = carried_out(options, work, words)
         assert made.event.summary.strip()
@@ -521,7 +521,7 @@ class TestTheLastResort:
 
     def shortened(self, talk: list[Any], target: int | None, *, must: bool = True) -> Any:
         work = refused(
-            conversation=Conversation.of(talk, OPENAI),
+            conversation=Conversation(talk, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),
             target=target,
@@ -593,7 +593,7 @@ class TestTheLinesThatFillASummary:
     def test_take_a_share_of_the_head_and_of_the_window(
         self, options: dict[str, Any], calibration: Calibration, most: int
     ) -> None:
-        conversation = Conversation.of(self.TALK, OPENAI)
+        conversation = Conversation(self.TALK, OPENAI)
         work = refused(
             conversation=conversation,
             trigger="token_limit",
@@ -611,7 +611,7 @@ class TestTheLinesThatFillASummary:
         sizes = []
         for trigger in ("token_limit", "manual"):
             work = refused(
-                conversation=Conversation.of(self.TALK, OPENAI),
+                conversation=Conversation(self.TALK, OPENAI),
                 trigger=trigger,
                 calibration=Calibration(),
                 target=20_000,

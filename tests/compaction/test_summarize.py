@@ -32,7 +32,7 @@ QUESTION: Any = {"role": "user", "content": "And now?"}
 
 def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
-    conversation = Conversation.of(messages, get_format(form), rules=rules)
+    conversation = Conversation(messages, get_format(form), rules=rules)
     facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
     return refused(conversation=conversation, **facts)
 

@@ -19,7 +19,7 @@ TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for numbe
 
 def work() -> CompactionPlan:
     return refused(
-        conversation=Conversation.of(TALK, get_format("openai")),
+        conversation=Conversation(TALK, get_format("openai")),
         trigger="token_limit",
         calibration=Calibration(window=4_000),
         is_required=True,

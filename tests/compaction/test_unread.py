@@ -63,7 +63,7 @@ def requests(messages: list[Any], window: int, **options: Any) -> tuple[list[Any
 def work(messages: list[Any], **facts: Any) -> CompactionPlan:
     facts = {"trigger": "token_limit", "is_required": True, **facts}
     return refused(
-        conversation=Conversation.of(messages, OPENAI), calibration=Calibration(), **facts
+        conversation=Conversation(messages, OPENAI), calibration=Calibration(), **facts
     )
 
 

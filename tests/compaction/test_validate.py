@@ -40,7 +40,7 @@ FILLER, OTHER = ({"role": role, "content": text} for role, text in sorted(FILLER
 
 def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list[str]:
     form = options.pop("form", OPENAI)
-    conversation = Conversation.of(before, form, pinned=options.pop("pins", ()))
+    conversation = Conversation(before, form, pinned=options.pop("pins", ()))
     options.setdefault("alternate", False)
     return check(conversation, after, **options)[1]
 
@@ -112,7 +112,7 @@ def test_an_edited_copy_may_stand_beside_a_neighbour_of_its_role_where_the_origi
     shorter = {**U2, "content": "short"}
 
     after = [U1, A1, shorter, *before[3:]]
-    conversation = Conversation.of(before, ANTHROPIC)
+    conversation = Conversation(before, ANTHROPIC)
 
     made, wrong = check(conversation, after, alternate=True, edits=True)
 

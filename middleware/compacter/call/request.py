@@ -89,7 +89,7 @@ class Request:
             # Not a ``functools.cached_property``: before Python 3.12 it has a lock, which a fork
             # may copy locked.
             pins = self.find_pinned(self.messages)
-            read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
+            read = Conversation(self.messages, self.format, pinned=pins, rules=self.rules)
             object.__setattr__(self, "read", read)
         return read
 

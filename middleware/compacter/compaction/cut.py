@@ -46,7 +46,7 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
     # it is readable.
     is_helpless = not (cut and plan.fits_size(read.size - read.free + FRAME))
     if is_helpless and read.messages and read.format.compacted(read.messages[read.start]):
-        read = Conversation.of(
+        read = Conversation(
             read.messages,
             read.format,
             pinned=read.pinned,

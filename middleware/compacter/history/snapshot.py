@@ -47,7 +47,7 @@ def write_snapshot(
             "version": VERSION,
             "wire_format": wire_format,
             "messages": messages,
-            "summary": Conversation.of(messages, form).prior,
+            "summary": Conversation(messages, form).prior,
             **content,
         },
         # Some SDKs put bytes into messages.
@@ -69,7 +69,7 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
         raise InvalidHistoryError(
             f"not a History snapshot of version {VERSION}, or damaged: {error}"
         ) from None
-    prior = Conversation.of(read.messages, form).prior
+    prior = Conversation(read.messages, form).prior
     if len(read.messages) != len(read.pins) or read.summary != prior:
         raise InvalidHistoryError(
             "the snapshot is damaged: a message or a pin was removed, or the summary message edited"
