@@ -63,9 +63,7 @@ def test_the_context_begins_at_the_providers_newest_compaction(name: str) -> Non
     form = get_format(name)
     before = talk(name, 4)
     after = talk(name, 3)
-    found = Conversation(
-        [*before, block(name), *before, block(name, "They landed."), *after], form
-    )
+    found = Conversation([*before, block(name), *before, block(name, "They landed."), *after], form)
 
     assert found.start == 17
     assert found.kinds[17] is Kind.COMPACTED

@@ -14,7 +14,6 @@ from tests.conversations import talk as talk_of
 
 from compacter import Compacter, CompactionPlan, Shorten
 from compacter.compaction.conversation import Conversation, check
-from compacter.compaction.cut import cut_at
 from compacter.messages.format import FILLERS, get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -129,13 +128,15 @@ def test_results_beside_words(ratio: float, turns: int) -> None:
         ]
     read = Conversation(talk, get_format("anthropic"))
 
-    assert 0 < cut_at(read, ratio=ratio, keep_turns=turns) in read.steps
+    options = Options(compact_ratio=ratio, preserve_recent_turns=turns)
+
+    assert 0 < plan(options, refused(read)).cut in read.steps
 
 
 @pytest.mark.parametrize("count", [2, 300])
 def test_without_a_user(count: int) -> None:
     """At least one message stays."""
-    assert cut_at(Conversation(history("a" * count, 9), OPENAI), ratio=1.0) == count - 1
+    assert plan(Options(compact_ratio=1.0), work(history("a" * count, 9))).cut == count - 1
 
 
 # -- turns -----------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def test_without_a_user(count: int) -> None:
 )
 def test_end_of_a_turn(sizes: tuple[int, ...], ratio: float, cut: int) -> None:
     """The rest of a turn is compacted too, up to a twentieth of the compactable size."""
-    assert cut_at(Conversation(chat(*sizes), OPENAI), ratio=ratio) == cut
+    assert plan(Options(compact_ratio=ratio), work(chat(*sizes))).cut == cut
 
 
 def test_turns_that_leave_too_little() -> None:
@@ -181,25 +182,27 @@ def test_prior_is_no_part_of_the_share(pinned: tuple[int, ...]) -> None:
     """The size of a prior summary does not count towards the ratio, pinned or not."""
     talk = [message("au"[place % 2], 100) for place in range(10)]
     with_prior = Conversation([message("p", 2_000), *talk], OPENAI, pinned=pinned)
+    options = Options(compact_ratio=0.5)
 
-    assert cut_at(with_prior, ratio=0.5) - 1 == cut_at(Conversation(talk, OPENAI), ratio=0.5)
+    assert plan(options, refused(with_prior)).cut - 1 == plan(options, work(talk)).cut
 
 
-@pytest.mark.parametrize(("pins", "cut"), [((), 2), ((1,), 3), ((1, 2), 4), ((1, 2, 3, 4), 0)])
+@pytest.mark.parametrize(("pins", "cut"), [((), 2), ((1,), 3), ((1, 2), 4), ((1, 2, 3, 4), 1)])
 def test_prior_alone(pins: tuple[int, ...], cut: int) -> None:
-    """A prior summary alone is compacted with the next step, if something has to be."""
+    """A prior summary is compacted with the next step, if something has to be; else it alone."""
     talk = Conversation([message("p"), *chat(*[100] * 5)], OPENAI, pinned=pins)
 
-    assert cut_at(talk, ratio=0.7, keep_turns=3, is_required=True) == cut
-    assert cut_at(talk, ratio=0.7, keep_turns=3, keep_need=100) == cut
-    assert cut_at(talk, ratio=0.7, keep_turns=3) == 0
+    options = Options(preserve_recent_turns=3)
+
+    assert plan(options, refused(talk, is_required=True)).cut == cut
+    assert plan(options, refused(talk)).cut == 0
 
 
 def test_prior_before_recent_turns() -> None:
     """What stands between a prior summary and the turns that stay is compacted."""
     talk = [message("p"), message("a", 300), *chat(100, 100, 100)]
 
-    assert cut_at(Conversation(talk, OPENAI), ratio=0.7, keep_turns=9) == 2
+    assert plan(Options(preserve_recent_turns=9), work(talk)).cut == 2
     roomy = work([message("p"), *chat(*[100] * 5)], trigger="threshold", target=10_000)
     assert plan(Options(preserve_recent_turns=3), roomy).cut == 0
 

@@ -279,12 +279,10 @@ def test_an_extractive_fallback_is_used_for_it_too() -> None:
     assert "left out without a summary" not in str(result.messages)
 
 
-def test_the_fallback_truncate_says_how_many_messages_are_gone() -> None:
+def test_the_fallback_truncate_says_that_messages_are_gone() -> None:
     result, _ = run(Says(BROKEN["a raise"]), fallback="truncate")
     assert (result.event.strategy, result.event.fallback) == ("truncate", True)
-    assert f"{len(result.discarded)} earlier messages left out without a summary" in str(
-        result.messages
-    )
+    assert "Earlier messages were left out without a summary." in str(result.messages)
 
 
 def test_where_roles_alternate_a_list_in_which_they_do_not_gets_fillers() -> None:

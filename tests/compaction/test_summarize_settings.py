@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out, refused
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
+from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration, Sizes
-from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
 
@@ -52,13 +51,6 @@ def test_a_strategy_of_ones_own_may_hand_its_task_to_it() -> None:
 
     asked = ask(Compacter(strategy=first, summary_prompt="In French, please.").options)
     assert "In French, please." in asked.messages[0]["content"]
-
-
-@pytest.mark.parametrize("kind", [Summarize, Truncate])
-def test_a_number_in_place_of_the_name_is_told_where_it_belongs(kind: Any) -> None:
-    """``Truncate(5)`` gets an error that names the options that are meant."""
-    with pytest.raises(ConfigurationError, match=r"takes a name .*compact_ratio and preserve"):
-        kind(5)
 
 
 @pytest.mark.parametrize("option", ["summary_prompt", "max_summary_tokens"])

@@ -193,9 +193,6 @@ class TestChange:
     def test_objects_at_many_places_are_taken_in_their_order(self) -> None:
         assert kept_and_discarded([A1, U1, A1, U1], [U1, A1, SUMMARY])[0] == [1, 2, None]
 
-    def test_a_changed_order_is_seen_all_the_same(self) -> None:
-        assert kept_and_discarded([U1, A1, U2], [U2, U1])[0] == [2, 0]
-
     @given(
         st.lists(st.sampled_from([U1, A1, U2]), max_size=8),
         st.lists(st.sampled_from([U1, A1, SUMMARY]), max_size=3),
@@ -217,7 +214,3 @@ class TestChange:
             assert [
                 id(message) for place, message in enumerate(before) if place not in places
             ] == list(map(id, gone))
-            missing = [
-                message for message, place in zip(after, positions, strict=True) if place is None
-            ]
-            assert not {id(message) for message in missing} & set(map(id, gone))

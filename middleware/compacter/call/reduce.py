@@ -163,8 +163,7 @@ async def compact_history(
     made = await compact(planned, call.world)
     if made is None:
         return ""
-    after = made.conversation
-    event = made.event
+    after, event = made
     if not (event.fallback and "truncate" in event.strategy.split("+")):
         await call.world.remember(after.messages)
     await call.world.emit(event)

@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
 from compacter.effects import Effect
-from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 
 Compacting = Generator[Effect[Any], Any, Sequence[Message]]
@@ -68,16 +67,6 @@ StrategyLike: TypeAlias = (
     CompactionStrategy | Callable[[CompactionPlan], Sequence[Message] | Compacting]
 )
 """A strategy, or a function that acts as one."""
-
-
-def check_name(strategy: CompactionStrategy) -> None:
-    """Raise ``ConfigurationError`` if the name of a strategy is not a text."""
-    name: object = strategy.name
-    if not isinstance(name, str):
-        raise ConfigurationError(
-            f"{type(strategy).__name__} takes a name for events, not {name!r}; how much is "
-            "compacted is what the options compact_ratio and preserve_recent_turns say"
-        )
 
 
 def is_async(value: object) -> bool:

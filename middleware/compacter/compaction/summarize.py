@@ -7,14 +7,11 @@ compacted does not wait for them.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.protocol import check_name
-from compacter.compaction.room import longest_summary, text_size
 from compacter.effects import AskSummarizer, Effect
-from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
@@ -25,16 +22,6 @@ if TYPE_CHECKING:
 
 class RulesTooLongError(NoSummaryError):
     """The declared rules leave no summary that would be smaller than what it replaces. Internal."""
-
-
-def is_native(plan: CompactionPlan) -> bool:
-    """Return whether the summarizer is sent the messages themselves, in place of a transcript.
-
-    The provider's cache has what the program has just sent: so where a compaction is made ahead by
-    the wrapped call itself. The messages are not redacted.
-    """
-    options = plan.options
-    return plan.trigger == "prepared" and options.summarizer is None and options.redact is None
 
 
 def read_head(plan: CompactionPlan) -> Head:
@@ -56,10 +43,16 @@ def extract(plan: CompactionPlan, head: Head) -> Summary:
     """
     from compacter.summary.write import quote
 
-    room = text_size(plan, by_model=False)
-    if plan.has_budget and not head.prior.story:
+    room = _text_size(plan, by_model=False)
+    if plan.budget and not head.prior.story:
         room += STORY_FRAME
     return quote(head, room)
+
+
+def _text_size(plan: CompactionPlan, *, by_model: bool) -> int:
+    return plan.sizes.text_within(
+        plan.longest_summary, plan.head_size, plan.budget, by_model=by_model
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +62,8 @@ class Summarize:
     When no summary can be had, the fallbacks of ``Compacter`` take over, in their order.
     """
 
-    name: str = "summarize"
+    name: str = field(default="summarize", init=False)
     """Name that events carry."""
-
-    def __post_init__(self) -> None:
-        check_name(self)
 
     def compact(self, plan: CompactionPlan) -> Generator[Effect[Any], Any, list[Message]]:
         """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` where none can be
@@ -87,16 +77,11 @@ class Summarize:
         if not plan.compacted:
             return list(plan.messages)
         rules = plan.rules_size
-        tokens = int(rules / calibration.text_per_token)
-        if calibration.window is not None and tokens >= calibration.window:
-            raise CompactionError(
-                f"the option rules takes about {tokens} tokens, and the window has "
-                f"{calibration.window}"
-            )
-        longest = longest_summary(plan)
-        if rules > max(0, longest):
+        longest = plan.longest_summary
+        if rules and longest < 0:
+            most = max(0, longest + rules)
             raise RulesTooLongError(
-                f"rules: the declared rules take {rules} characters, a summary may have {longest}"
+                f"rules: the declared rules take {rules} characters, a summary may have {most}"
             )
         if plan.summary is not None:
             from compacter.summary import checks
@@ -113,14 +98,16 @@ class Summarize:
         from compacter.summary.write import Writer
 
         prefix: list[Message] | None = None
-        if is_native(plan):
+        if plan.trigger == "prepared" and options.summarizer is None and options.redact is None:
+            # The messages themselves in place of a transcript, as the provider's cache has what the
+            # program has just sent. They are not redacted.
             form = plan.conversation.format
             prefix = list(plan.messages[: plan.cut])
             if plan.alternates and form.speaker(prefix[-1]) == "user":
                 # The instruction that is appended is a message of the user.
                 prefix.append(form.filler("assistant"))
         size = plan.head_size - rules
-        text = text_size(plan, by_model=True)
+        text = _text_size(plan, by_model=True)
         writer = Writer(
             head=head,
             ask=AskSummarizer,
@@ -129,11 +116,11 @@ class Summarize:
             size=size,
             room=text,
             lines=sizes.lines(text, size),
-            space=longest - rules,
+            space=longest,
             tokens=sizes.summary_tokens(size),
             window=calibration.summarizer_window or calibration.window,
             chars_per_token=calibration.text_per_token,
-            fills=plan.has_budget,
+            fills=bool(plan.budget),
             template=options.summary_prompt,
             redact=options.redact,
         )
