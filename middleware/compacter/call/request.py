@@ -247,8 +247,10 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     is_believed = size >= used * _DENSE
     if not is_believed:
         # A number larger than the texts can have in tokens also counts something else.
-        text = "".join(request.conversation.texts())
-        is_believed = used <= MOST_OF_ESTIMATE * tokens(text) + max(0, size - len(text))
+        texts = request.conversation.texts()
+        words = "".join(texts).replace(" ", "")  # Blanks are part of the next word.
+        beside = max(0, size - sum(map(len, texts)))
+        is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
     if is_believed:
         calibration.learn(size, used, request.tokens_of_one)
     return replace(limit, input_tokens=used)
