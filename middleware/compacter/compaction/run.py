@@ -176,8 +176,8 @@ async def _attempt(
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         cause = error
         why += f"failed, as {error}" if isinstance(error, FunctionError) else "raised"
-    error = "" if cause is None or isinstance(cause, FunctionError) else type(cause).__name__
-    await world.emit(_event(CompactionFailed, plan, reason=why, error=error, cause=cause))
+    name = "" if cause is None or isinstance(cause, FunctionError) else type(cause).__name__
+    await world.emit(_event(CompactionFailed, plan, reason=why, error=name, cause=cause))
     if is_fatal:
         raise CompactionError(
             f"no summary could be had: {why}{f': {cause}' if cause else ''}"
@@ -213,9 +213,9 @@ async def _carry_out(
     """
     copies: list[tuple[Any, Any]] = []
     for message in () if type(strategy) in BUILT_IN.values() else plan.messages:
-        members = message if isinstance(message, dict) else getattr(message, "__dict__", None)
         # A message that cannot be copied is not checked.
         with suppress(Exception):
+            members = message if isinstance(message, dict) else vars(message)
             copies.append((members, copy.deepcopy(members)))
     try:
         answer = strategy.compact(plan)

@@ -259,12 +259,11 @@ class Sizes:
         if begin is None:
             return None
         limit = self.trigger or int((self.calibration.window or 0) * MARGIN)
-        if limit:
-            begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
+        limit = limit or int(begin / _BEFORE_LIMIT)
+        begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
         if tokens < begin:
             # From half of it on the request is noted, so that the next one is seen to continue it.
             return (0.0 if tokens >= begin / 2 else -1.0), 1
-        limit = limit or int(begin / _BEFORE_LIMIT)
         growth = max(0.0, 1 - tokens / limit)
         target = int(limit * self.calibration.chars_per_token) - self.overhead
         return min(1.0, self.options.compact_ratio + growth), max(1, target)
@@ -380,7 +379,8 @@ class Sizes:
         share = int(replaced / self.calibration.text_per_token)
         if self.calibration.window:
             share = min(share, self.calibration.window // _SUMMARY_PART)
-        return min(self.options.max_summary_tokens, max(int(_LEAST_TEXT / CHARS_PER_TOKEN), share))
+        most: int = self.options.max_summary_tokens
+        return min(most, max(int(_LEAST_TEXT / CHARS_PER_TOKEN), share))
 
     def lines(self, text: int, replaced: int) -> int:
         """Return the part of a summary's text that lines beside a model's have."""
