@@ -29,7 +29,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.protocol import StrategyLike
+from compacter.compaction.strategies import StrategyLike
 from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message

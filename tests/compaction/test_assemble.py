@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.compaction.conftest import refused
-from tests.dialects import parts_of
 
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation, check
@@ -80,13 +79,6 @@ def test_the_summary_has_its_place(messages: list[Any], cut: int, out: list[Any]
     at = out.index(SUMMARY)
     assert [*made[:at], *made[at + 1 :]] == [*out[:at], *out[at + 1 :]]
     assert made[at]["content"].endswith("summary")
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_nobody_reads_fillers_as_if_they_had_been_said(form: FormatName) -> None:
-    wire = get_format(form)
-    for role in FILLERS:
-        assert list(parts_of(wire, wire.filler(role))) == []
 
 
 def test_a_summarizer_and_quotes_never_show_a_filler() -> None:

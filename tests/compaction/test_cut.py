@@ -13,7 +13,7 @@ from tests.conversations import history as turns_of
 from tests.conversations import talk as talk_of
 
 from compacter import Compacter, CompactionPlan, Shorten
-from compacter.compaction.conversation import Conversation, check
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -341,11 +341,3 @@ def test_room_for_rules(length: int) -> None:
 
     assert model.rejected == 1
     assert all(rule in str(model.requests[-1].messages[1]["content"]) for rule in rules)
-
-
-def test_history_of_the_assistant() -> None:
-    """Without a summary no filler opens a history that began with the assistant."""
-    talk = history("auau", 3)
-    made, _ = check(Conversation(talk, OPENAI), talk[2:], alternate=True)
-
-    assert made.messages == tuple(talk[2:])

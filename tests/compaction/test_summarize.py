@@ -213,12 +213,6 @@ class TestAnAnswer:
         _, made = carried_out(Options(summarizer=summarizer, compact_ratio=1.0), work, TOLD)
         assert summary_of(made).notes == ()
 
-    def test_is_had_for_the_smallest_window(self) -> None:
-        work = job([*TALK, QUESTION], calibration=Calibration(window=200))
-        asked, made = carried_out(Options(compact_ratio=1.0), work, TOLD)
-        assert len(asked) > 5
-        assert not made.event.fallback
-
 
 class TestWhatIsTold:
     def test_of_bad_answers_is_what_they_cost(self) -> None:

@@ -59,15 +59,3 @@ def test_records_are_not_shared_by_different_settings(option: str) -> None:
     values: dict[str, list[Any]] = {"summary_prompt": ["A", "B"], "max_summary_tokens": [300, 400]}
     given: list[dict[str, Any]] = [{}, *({option: value} for value in values[option])]
     assert len({Options(**options).memory_scope for options in given}) == 3
-
-
-class TestACopy:
-    """What was left out stays left out, in a copy and with options for one call."""
-
-    def test_has_the_options_that_were_set(self) -> None:
-        compacter = Compacter(max_retries=1)
-        made = compacter.replace(timeout=9).options
-        assert made.memory is compacter.options.memory
-        unset = {"compact_ratio", "max_summary_tokens", "strategy"}
-        assert not unset & made.model_fields_set
-        assert made.max_retries == 1

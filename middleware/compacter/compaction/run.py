@@ -13,8 +13,13 @@ from typing import Any, TypeVar
 from compacter.compaction.conversation import Conversation, check, origins_of
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.protocol import Compacting, CompactionStrategy
-from compacter.compaction.strategies import BUILT_IN, Shorten, Truncate
+from compacter.compaction.strategies import (
+    BUILT_IN,
+    Compacting,
+    CompactionStrategy,
+    Shorten,
+    Truncate,
+)
 from compacter.compaction.summarize import RulesTooLongError, extract, read_head
 from compacter.effects import AskSummarizer, World
 from compacter.errors import CompactionError, FunctionError

@@ -1,27 +1,91 @@
-"""Strategies without a model: drop the head, clear tool results, shorten the largest messages; and
-the chain, which tries several.
+"""The interface of strategies: what one is passed, and what it must return. And those without a
+model: drop the head, clear tool results, shorten the largest messages; and the chain, which tries
+several.
 """
 
 from __future__ import annotations
 
+import inspect
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.protocol import (
-    CompactionStrategy,
-    FunctionStrategy,
-    StrategyLike,
-    is_async,
-)
 from compacter.compaction.summarize import Summarize
+from compacter.effects import Effect
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
 from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size, shorten
+
+Compacting = Generator[Effect[Any], Any, Sequence[Message]]
+"""A strategy that needs a model is a generator of effects that returns the compacted list."""
+
+
+@runtime_checkable
+class CompactionStrategy(Protocol):
+    """A way to compact. A class with a ``name`` and this one method is enough.
+
+    Where a strategy is taken, a plain function of a plan will do: ``strategy=lambda plan:
+    plan.keep(...)``.
+
+    ``compact`` must promise:
+
+    * The list it returns is made of the plan's own message objects, in their order, and at most one
+      more: what ``plan.replace_head`` or ``plan.keep`` put beside them. Only a strategy that also
+      has ``edits = True`` may return changed copies, one for one, of what is not protected; it is
+      called even if nothing can be compacted.
+    * Messages are read only. One that was changed in place is put back, and the result refused.
+    * What is ``plan.protected`` is in it, tool calls keep their results and results their calls,
+      and it is smaller than what came in. The list as it came in, unchanged, means that there is
+      nothing this strategy can do.
+    * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and
+      a result that breaks one of these promises, is reported in a ``CompactionFailed`` event and
+      never sent; the option ``fallback`` is used.
+    """
+
+    @property
+    def name(self) -> str:
+        """A stable name that events carry."""
+        ...
+
+    def compact(self, plan: CompactionPlan) -> Sequence[Message] | Compacting:
+        """The compacted list, or a generator of effects that returns it.
+
+        Args:
+            plan: The messages, their sizes, the goal, and the methods that make a new list.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionStrategy:
+    """A plain function of a plan as a strategy, under the function's name."""
+
+    function: Callable[[CompactionPlan], Sequence[Message] | Compacting]
+    name: str
+
+    def compact(self, plan: CompactionPlan) -> Sequence[Message] | Compacting:
+        """Return what the function returns."""
+        return self.function(plan)
+
+
+StrategyLike: TypeAlias = (
+    CompactionStrategy | Callable[[CompactionPlan], Sequence[Message] | Compacting]
+)
+"""A strategy, or a function that acts as one."""
+
+
+def is_async(value: object) -> bool:
+    """Return whether a function, or an object's ``__call__``, is a coroutine function."""
+    # The method itself: a callable object is no coroutine function, but its ``__call__`` may be.
+    called = getattr(value, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(called)
+
+
+# -- the strategies without a model ----------------------------------------------------------------
 
 _NOTE = "Earlier messages were left out without a summary."
 
