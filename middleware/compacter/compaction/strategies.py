@@ -184,7 +184,7 @@ class Shorten:
     """Its results contain changed copies of messages, one for one."""
 
     def __post_init__(self) -> None:
-        whole_number("min_size", self.min_size, least=100, of="characters")
+        whole_number("min_size", self.min_size, least=_LEAST, of="characters")
 
     def compact(self, plan: CompactionPlan) -> list[Message]:
         """Return the list of ``plan`` with the largest messages shortened, no more than needed."""

@@ -24,6 +24,16 @@ class RulesTooLongError(NoSummaryError):
     """The declared rules leave no summary that would be smaller than what it replaces. Internal."""
 
 
+def is_native(plan: CompactionPlan) -> bool:
+    """Return whether the summarizer is sent the messages themselves, in place of a transcript.
+
+    The provider's cache has what the program has just sent: so where a compaction is made ahead by
+    the wrapped call itself. The messages are not redacted.
+    """
+    options = plan.options
+    return plan.trigger == "prepared" and options.summarizer is None and options.redact is None
+
+
 def read_head(plan: CompactionPlan) -> Head:
     """Return what a summary of this head is made of."""
     from compacter.summary.head import Head
@@ -98,9 +108,7 @@ class Summarize:
         from compacter.summary.write import Writer
 
         prefix: list[Message] | None = None
-        if plan.trigger == "prepared" and options.summarizer is None and options.redact is None:
-            # The messages themselves in place of a transcript, as the provider's cache has what the
-            # program has just sent. They are not redacted.
+        if is_native(plan):
             form = plan.conversation.format
             prefix = list(plan.messages[: plan.cut])
             if plan.alternates and form.speaker(prefix[-1]) == "user":
