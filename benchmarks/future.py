@@ -97,7 +97,7 @@ def main() -> None:
             continue
         form = get_format(record["format"])
         before = record["messages"][: probe["cut"]]
-        read = Conversation.of(before, form)
+        read = Conversation(before, form)
         window = read.size - read.free + int(read.free * options.share)
         names = [needle["value"] for needle in probe["needles"]]
         for name, way in WAYS.items():

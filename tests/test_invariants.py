@@ -29,7 +29,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.protocol import StrategyLike
+from compacter.compaction.strategies import StrategyLike
 from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
@@ -93,8 +93,8 @@ def faults(
     """Everything that is wrong with a compaction, in words of this test's own."""
     shape = get_format(form)
     out = result.messages
-    before = Conversation.of(items, shape)
-    after = Conversation.of(result.messages, shape)
+    before = Conversation(items, shape)
+    after = Conversation(result.messages, shape)
     if items and not out:
         yield "nothing is left"
         return

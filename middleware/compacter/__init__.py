@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from compacter.by_hand import CompactionResult
     from compacter.compacter import Compacter, compacted
     from compacter.compaction.plan import CompactionPlan
-    from compacter.compaction.protocol import CompactionStrategy
-    from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
+    from compacter.compaction.strategies import (
+        Chain,
+        ClearToolResults,
+        CompactionStrategy,
+        Shorten,
+        Truncate,
+    )
     from compacter.compaction.summarize import Summarize
     from compacter.errors import (
         CompacterError,
@@ -71,9 +76,10 @@ _HOMES = {
     "compacter.recall.passages": "Quotes",
     "compacter.search_tool": "recall_tool",
     "compacter.by_hand": "CompactionResult",
-    "compacter.compaction.protocol": "CompactionStrategy",
     "compacter.compaction.summarize": "Summarize",
-    "compacter.compaction.strategies": "Truncate ClearToolResults Shorten Chain",
+    "compacter.compaction.strategies": (
+        "CompactionStrategy Truncate ClearToolResults Shorten Chain"
+    ),
 }
 """The modules of these names, which are imported when they are used."""
 _METHODS = frozenset({"acompact", "compact", "on_compaction", "on_event", "plan", "search", "wrap"})

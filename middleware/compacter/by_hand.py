@@ -149,7 +149,7 @@ class ByHand:
         left = tuple(strip(held, form) or held)
         by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
         asked = CompactionPlan(
-            conversation=Conversation.of(
+            conversation=Conversation(
                 left,
                 form,
                 pinned=find_pinned(state.pin, left, form, by_history),
@@ -294,7 +294,7 @@ class ByHand:
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"
             )
         from compacter.call.perform import Performer
-        from compacter.compaction.run import Compaction, compact
+        from compacter.compaction.run import compact
 
         options = self._state.options
         large = io.asynchronous and is_large(messages)
@@ -316,13 +316,14 @@ class ByHand:
                 )
             models.check_installed(f"model={model!r}")
         performer = Performer(state=self._state, io=io, model=model, large=large)
-        made: Compaction | None = await performer.conduct(compact(planned, performer.world))
+        made = await performer.conduct(compact(planned, performer.world))
         if made is None:
             fits = planned.fits_size(planned.original_data_size)
             return CompactionResult(list(messages), fits=fits)
-        event = await performer.emit(made.event)
-        fits = planned.fits_size(made.conversation.size)
-        return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
+        after, done = made
+        event = await performer.emit(done)
+        fits = planned.fits_size(after.size)
+        return CompactionResult(list(after.messages), event.discarded, event, fits)
 
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:

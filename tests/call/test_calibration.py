@@ -8,7 +8,8 @@ import random
 import litellm
 import pytest
 
-from compacter.compaction.sizes import most_tokens
+from compacter.call.request import MOST_OF_ESTIMATE
+from compacter.recall.weight import tokens
 
 _RANDOM = random.Random(7)
 
@@ -31,9 +32,9 @@ _RANDOM = random.Random(7)
 )
 def test_no_text_has_more_tokens_than_the_most(text: str) -> None:
     counted = litellm.token_counter(model="gpt-4", text=text.encode("utf-8", "replace").decode())
-    assert counted <= most_tokens([text])
+    assert counted <= MOST_OF_ESTIMATE * tokens(text.replace(" ", ""))
 
 
 def test_the_most_of_plain_words_is_less_than_their_characters() -> None:
     words = "Please book the early train to Oslo, and two seats by the window. " * 20
-    assert most_tokens([words]) < 0.75 * len(words)
+    assert MOST_OF_ESTIMATE * tokens(words.replace(" ", "")) < 0.8 * len(words)

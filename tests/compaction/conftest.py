@@ -13,7 +13,7 @@ from tests.dialects import DIALECTS, parts_of
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan_compaction
-from compacter.compaction.plan import CompactionPlan, PlanOptions
+from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.sizes import Calibration, Sizes
 from compacter.effects import AskSummarizer
@@ -81,7 +81,7 @@ def refused(
     return CompactionPlan(conversation=conversation, options=options, sizes=sizes, **facts)
 
 
-def plan(options: PlanOptions, work: CompactionPlan) -> CompactionPlan:
+def plan(options: Options, work: CompactionPlan) -> CompactionPlan:
     """The plan with these options, with its cut."""
     sizes = replace(work.sizes, options=options)
     return plan_compaction(replace(work, options=options, sizes=sizes))
@@ -100,10 +100,10 @@ def carried_out(
     made = run(compact(plan(options, work), world))
     if made is None:
         return world.asked, None
-    world.told.append(made.event)
-    messages = list(made.conversation.messages)
+    after, event = made
+    world.told.append(event)
     return world.asked, SimpleNamespace(
-        messages=messages, event=made.event, fits=work.fits_size(made.conversation.size)
+        messages=list(after.messages), event=event, fits=work.fits_size(after.size)
     )
 
 

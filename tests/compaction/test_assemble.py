@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.compaction.conftest import refused
-from tests.dialects import parts_of
 
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation, check
@@ -56,7 +55,7 @@ SEEN = {"role": "tool", "tool_call_id": "c", "content": "seen"}
 def test_where_roles_alternate_fillers_are_added_to_what_a_strategy_returns(
     messages: list[Any], given: list[Any], out: list[Any]
 ) -> None:
-    conversation = Conversation.of(messages, OPENAI)
+    conversation = Conversation(messages, OPENAI)
 
     assert list(check(conversation, given, alternate=True)[0].messages) == out
     assert list(check(conversation, given, alternate=False)[0].messages) == given
@@ -73,20 +72,13 @@ def test_where_roles_alternate_fillers_are_added_to_what_a_strategy_returns(
 )
 def test_the_summary_has_its_place(messages: list[Any], cut: int, out: list[Any]) -> None:
     calibration = Calibration()
-    conversation = Conversation.of(messages, OPENAI)
+    conversation = Conversation(messages, OPENAI)
     work = refused(conversation=conversation, cut=cut, trigger="manual", calibration=calibration)
     made = work.replace_head("summary")
 
     at = out.index(SUMMARY)
     assert [*made[:at], *made[at + 1 :]] == [*out[:at], *out[at + 1 :]]
     assert made[at]["content"].endswith("summary")
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_nobody_reads_fillers_as_if_they_had_been_said(form: FormatName) -> None:
-    wire = get_format(form)
-    for role in FILLERS:
-        assert list(parts_of(wire, wire.filler(role))) == []
 
 
 def test_a_summarizer_and_quotes_never_show_a_filler() -> None:
@@ -127,7 +119,7 @@ def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(
     keep = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
 
     given = [shape.say("user", "summary"), *(messages[index] for index in keep)]
-    out = check(Conversation.of(messages, shape), given, alternate=True)[0].messages
+    out = check(Conversation(messages, shape), given, alternate=True)[0].messages
 
     kept = [item for item in out if any(item is one for one in messages)]
     assert all(one is messages[index] for one, index in zip(kept, keep, strict=True))

@@ -63,9 +63,7 @@ def test_the_context_begins_at_the_providers_newest_compaction(name: str) -> Non
     form = get_format(name)
     before = talk(name, 4)
     after = talk(name, 3)
-    found = Conversation.of(
-        [*before, block(name), *before, block(name, "They landed."), *after], form
-    )
+    found = Conversation([*before, block(name), *before, block(name, "They landed."), *after], form)
 
     assert found.start == 17
     assert found.kinds[17] is Kind.COMPACTED
@@ -76,7 +74,7 @@ def test_the_context_begins_at_the_providers_newest_compaction(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
 def test_a_compaction_that_failed_is_none(name: str) -> None:
-    found = Conversation.of([*talk(name, 2), block(name, None), *talk(name, 2)], get_format(name))
+    found = Conversation([*talk(name, 2), block(name, None), *talk(name, 2)], get_format(name))
 
     assert (found.start, found.kinds[4]) == (0, Kind.ASSISTANT)
 
@@ -98,7 +96,7 @@ def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None
     assert summary_message.parse(get_format(name).plain_text(made.messages[13]) or "") is not None
     assert made.messages[-1] is messages[-1]
     assert made.event is not None
-    assert made.event.original_data_size == Conversation.of(messages, get_format(name)).size
+    assert made.event.original_data_size == Conversation(messages, get_format(name)).size
     again = compacter.compact([*made.messages, *talk(name, 12)], wire_format=name).messages
     texts = [get_format(name).plain_text(message) or "" for message in again]
     assert sum(summary_message.parse(text) is not None for text in texts) == 1
@@ -140,7 +138,7 @@ def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summar
         *talk("anthropic", 6),
         get_format("anthropic").say("user", "?"),
     ]
-    found = Conversation.of(messages, get_format("anthropic"))
+    found = Conversation(messages, get_format("anthropic"))
     stays = found.sizes[0] + found.sizes[-1] + summary_message.FRAME
     work = refused(
         conversation=found,
@@ -174,7 +172,7 @@ def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
         block("anthropic", "They sailed. " * 40),
         form.say("user", "?"),
     ]
-    found = Conversation.of(messages, form)
+    found = Conversation(messages, form)
     plans = [
         plan(
             Options(),
@@ -230,7 +228,7 @@ def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> Non
 
 
 def test_an_unreadable_block_is_never_folded() -> None:
-    found = Conversation.of([block("sealed"), *talk("responses", 6)], get_format("responses"))
+    found = Conversation([block("sealed"), *talk("responses", 6)], get_format("responses"))
     work = refused(
         conversation=found,
         trigger="token_limit",
@@ -262,7 +260,7 @@ def test_a_filler_is_no_users_message(name: str) -> None:
     summary = form.say("user", summary_message.compose("They went."))
     inserted = [form.say("assistant", "Aye."), form.filler("user"), form.say("assistant", "Done.")]
 
-    found = Conversation.of([summary, *inserted], form)
+    found = Conversation([summary, *inserted], form)
 
     assert found.kinds[2] is Kind.INSERTED
     assert not found.protected[2]
@@ -274,7 +272,7 @@ def test_a_filler_where_compacter_puts_none_is_the_users(name: str, after: int) 
     form = get_format(name)
     typed = [form.say("user", "Go."), form.say("assistant", "Aye."), form.filler("user")]
 
-    found = Conversation.of([*typed, form.say("assistant", "Done.")][: 3 + after], form)
+    found = Conversation([*typed, form.say("assistant", "Done.")][: 3 + after], form)
 
     assert found.last_user == 2
     assert found.protected[2]
@@ -284,7 +282,7 @@ def test_a_filler_where_compacter_puts_none_is_the_users(name: str, after: int) 
 def test_a_summary_that_is_the_last_message_is_the_users(name: str) -> None:
     form = get_format(name)
 
-    found = Conversation.of([form.say("user", summary_message.compose("They went."))], form)
+    found = Conversation([form.say("user", summary_message.compose("They went."))], form)
 
     assert found.prior is None
     assert found.last_user == 0
@@ -318,17 +316,17 @@ def test_the_last_user_message_stays_through_rounds_that_put_fillers_in(
 
 def test_where_the_summary_is_all_that_a_user_said_no_message_is_the_last_of_the_user() -> None:
     form = get_format("openai")
-    found = Conversation.of(
+    found = Conversation(
         [form.say("user", summary_message.compose("x")), form.say("assistant", "Aye.")], form
     )
 
     assert (found.prior, found.last_user, found.protected) == (0, None, (False, False))
     asked = [form.say("user", "Go."), block("openai"), *found.messages]
-    assert (Conversation.of(asked, form).prior, Conversation.of(asked, form).last_user) == (2, 0)
+    assert (Conversation(asked, form).prior, Conversation(asked, form).last_user) == (2, 0)
 
 
 def test_other_roles_are_relied_on_where_one_message_is_a_users() -> None:
-    found = Conversation.of(
+    found = Conversation(
         [{"role": "user", "content": "u"}, {"role": "narrator", "content": "n"}],
         get_format("openai"),
     )
@@ -345,13 +343,13 @@ def test_an_item_without_a_speaker_may_be_folded_though_no_user_spoke() -> None:
         {"type": "function_call_output", **result},
     ]
 
-    assert Conversation.of(items, get_format("responses")).protected == (False, False, False)
+    assert Conversation(items, get_format("responses")).protected == (False, False, False)
 
 
 def test_messages_in_roles_of_nobody_stay_though_a_summary_speaks_as_the_user() -> None:
     form = get_format("openai")
     summary = {"role": "user", "content": summary_message.compose("They spoke.")}
-    found = Conversation.of(
+    found = Conversation(
         [summary, {"role": "human", "content": "h"}, {"role": "ai", "content": "a"}], form
     )
 

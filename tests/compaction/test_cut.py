@@ -13,8 +13,7 @@ from tests.conversations import history as turns_of
 from tests.conversations import talk as talk_of
 
 from compacter import Compacter, CompactionPlan, Shorten
-from compacter.compaction.conversation import Conversation, check
-from compacter.compaction.cut import cut_at
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -53,7 +52,7 @@ def by_hand(letters: str, ratio: float = 0.7, **options: Any) -> CompactionPlan:
 
 
 def work(messages: list[Any], **facts: Any) -> CompactionPlan:
-    return refused(Conversation.of(messages, OPENAI), **facts)
+    return refused(Conversation(messages, OPENAI), **facts)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def work(messages: list[Any], **facts: Any) -> CompactionPlan:
 )
 def test_protected(letters: str, pins: tuple[int, ...], stays: str) -> None:
     """System messages, the last user message and pins stay, pins with their tool partners."""
-    read = Conversation.of(history(letters), OPENAI, pinned=pins)
+    read = Conversation(history(letters), OPENAI, pinned=pins)
 
     assert "".join("01"[protected] for protected in read.protected) == stays
 
@@ -105,7 +104,7 @@ def test_pairs_and_sums(turns: list[str], ratio: float, system: bool) -> None:
     """A cut never parts a call from its result, and head and tail are the whole."""
     letters = "s" * system + "".join(turns)
     made = by_hand(letters, ratio)
-    read = Conversation.of(history(letters), OPENAI)
+    read = Conversation(history(letters), OPENAI)
 
     assert made.cut in (*read.steps, len(letters))
     assert len(made.kept) > 0
@@ -127,15 +126,17 @@ def test_results_beside_words(ratio: float, turns: int) -> None:
             {"role": "assistant", "content": [use]},
             {"role": "user", "content": [result, {"type": "text", "text": "Go on."}]},
         ]
-    read = Conversation.of(talk, get_format("anthropic"))
+    read = Conversation(talk, get_format("anthropic"))
 
-    assert 0 < cut_at(read, ratio=ratio, keep_turns=turns) in read.steps
+    options = Options(compact_ratio=ratio, preserve_recent_turns=turns)
+
+    assert 0 < plan(options, refused(read)).cut in read.steps
 
 
 @pytest.mark.parametrize("count", [2, 300])
 def test_without_a_user(count: int) -> None:
     """At least one message stays."""
-    assert cut_at(Conversation.of(history("a" * count, 9), OPENAI), ratio=1.0) == count - 1
+    assert plan(Options(compact_ratio=1.0), work(history("a" * count, 9))).cut == count - 1
 
 
 # -- turns -----------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def test_without_a_user(count: int) -> None:
 )
 def test_end_of_a_turn(sizes: tuple[int, ...], ratio: float, cut: int) -> None:
     """The rest of a turn is compacted too, up to a twentieth of the compactable size."""
-    assert cut_at(Conversation.of(chat(*sizes), OPENAI), ratio=ratio) == cut
+    assert plan(Options(compact_ratio=ratio), work(chat(*sizes))).cut == cut
 
 
 def test_turns_that_leave_too_little() -> None:
@@ -180,26 +181,28 @@ def test_smallest_head() -> None:
 def test_prior_is_no_part_of_the_share(pinned: tuple[int, ...]) -> None:
     """The size of a prior summary does not count towards the ratio, pinned or not."""
     talk = [message("au"[place % 2], 100) for place in range(10)]
-    with_prior = Conversation.of([message("p", 2_000), *talk], OPENAI, pinned=pinned)
+    with_prior = Conversation([message("p", 2_000), *talk], OPENAI, pinned=pinned)
+    options = Options(compact_ratio=0.5)
 
-    assert cut_at(with_prior, ratio=0.5) - 1 == cut_at(Conversation.of(talk, OPENAI), ratio=0.5)
+    assert plan(options, refused(with_prior)).cut - 1 == plan(options, work(talk)).cut
 
 
-@pytest.mark.parametrize(("pins", "cut"), [((), 2), ((1,), 3), ((1, 2), 4), ((1, 2, 3, 4), 0)])
+@pytest.mark.parametrize(("pins", "cut"), [((), 2), ((1,), 3), ((1, 2), 4), ((1, 2, 3, 4), 1)])
 def test_prior_alone(pins: tuple[int, ...], cut: int) -> None:
-    """A prior summary alone is compacted with the next step, if something has to be."""
-    talk = Conversation.of([message("p"), *chat(*[100] * 5)], OPENAI, pinned=pins)
+    """A prior summary is compacted with the next step, if something has to be; else it alone."""
+    talk = Conversation([message("p"), *chat(*[100] * 5)], OPENAI, pinned=pins)
 
-    assert cut_at(talk, ratio=0.7, keep_turns=3, is_required=True) == cut
-    assert cut_at(talk, ratio=0.7, keep_turns=3, keep_need=100) == cut
-    assert cut_at(talk, ratio=0.7, keep_turns=3) == 0
+    options = Options(preserve_recent_turns=3)
+
+    assert plan(options, refused(talk, is_required=True)).cut == cut
+    assert plan(options, refused(talk)).cut == 0
 
 
 def test_prior_before_recent_turns() -> None:
     """What stands between a prior summary and the turns that stay is compacted."""
     talk = [message("p"), message("a", 300), *chat(100, 100, 100)]
 
-    assert cut_at(Conversation.of(talk, OPENAI), ratio=0.7, keep_turns=9) == 2
+    assert plan(Options(preserve_recent_turns=9), work(talk)).cut == 2
     roomy = work([message("p"), *chat(*[100] * 5)], trigger="threshold", target=10_000)
     assert plan(Options(preserve_recent_turns=3), roomy).cut == 0
 
@@ -207,7 +210,7 @@ def test_prior_before_recent_turns() -> None:
 @pytest.mark.parametrize(("pins", "prior"), [((), 0), ((0,), None)])
 def test_prior_of_a_plan(pins: tuple[int, ...], prior: int | None) -> None:
     """A plan has the prior summary that it compacts."""
-    read = Conversation.of([message("p"), *chat(*[100] * 5)], OPENAI, pinned=pins)
+    read = Conversation([message("p"), *chat(*[100] * 5)], OPENAI, pinned=pins)
 
     assert plan(Options(), refused(read)).prior == prior
     assert plan(Options(), refused(read, is_chosen=True)).prior is None
@@ -230,7 +233,7 @@ FILLER = {"role": "assistant", "content": FILLERS["assistant"]}
 )
 def test_place_of_a_prior(messages: list[Any], prior: int | None) -> None:
     """A prior summary is the user's message right behind what leads the conversation."""
-    assert Conversation.of(messages, OPENAI).prior == prior
+    assert Conversation(messages, OPENAI).prior == prior
 
 
 # -- a cut that a hook has chosen ------------------------------------------------------------------
@@ -318,7 +321,7 @@ def test_shorten(budget: int | None, least: int, most: int) -> None:
     talk = talk if budget else chat(*[1_000] * 10)
     made = Compacter(strategy=Shorten(), compact_ratio=0.9).compact(talk, budget=budget)
 
-    assert least <= Conversation.of(made.messages, OPENAI).size <= most
+    assert least <= Conversation(made.messages, OPENAI).size <= most
 
 
 @pytest.mark.parametrize("length", [40, 200])
@@ -338,11 +341,3 @@ def test_room_for_rules(length: int) -> None:
 
     assert model.rejected == 1
     assert all(rule in str(model.requests[-1].messages[1]["content"]) for rule in rules)
-
-
-def test_history_of_the_assistant() -> None:
-    """Without a summary no filler opens a history that began with the assistant."""
-    talk = history("auau", 3)
-    made, _ = check(Conversation.of(talk, OPENAI), talk[2:], alternate=True)
-
-    assert made.messages == tuple(talk[2:])

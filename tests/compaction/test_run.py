@@ -55,7 +55,7 @@ def told(messages: list[Any], strategy: Any, **facts: Any) -> tuple[list[Any], A
     events: list[Any] = []
     options = Options(strategy=strategy, before_compaction=lambda plan: plan)
     facts = {"trigger": "token_limit", "calibration": Calibration(), **facts}
-    work = refused(conversation=Conversation.of(messages, OPENAI), **facts)
+    work = refused(conversation=Conversation(messages, OPENAI), **facts)
     _, made = carried_out(options, work, "They talked of many things.", told=events)
     return events, made
 
@@ -131,45 +131,42 @@ class TestACutThatAHookHasChosen:
     @pytest.mark.parametrize(("cut", "first"), [(11, 11), (20, 20)])
     def test_holds_for_what_a_strategy_has_left(self, cut: int, first: int) -> None:
         talk = [*history(10, 100), {"role": "user", "content": "?"}]
-        watching = Watching()
 
         def dropping(task: CompactionPlan) -> list[Any]:
             return [message for at, message in enumerate(task.messages) if at not in (1, 2, 10)]
 
-        hook: Any = lambda plan: replace(plan, cut=cut)  # noqa: E731
-        Compacter(strategy=[dropping, watching], before_compaction=hook).compact(talk, budget=500)
-        (task,) = watching.tasks
+        task = self.task(talk, dropping, cut)
         assert task.messages[task.cut] is talk[first]
 
-    def test_holds_where_a_strategy_has_edited_the_message_behind_it(self) -> None:
-        watching = Watching()
-        messages = [
-            {"role": "user", "content": "Look."},
-            *look(0, 2_000),
-            *look(1, 2_000),
-            *look(2, 2_000),
-        ]
-        hook: Any = lambda plan: replace(plan, cut=3)  # noqa: E731
-        strategy: list[Any] = [ClearToolResults(keep_recent=1), watching]
-        Compacter(strategy=strategy, before_compaction=hook).compact(messages, budget=500)
-        assert watching.tasks[0].cut == 3
+    @pytest.mark.parametrize(
+        ("messages", "first", "cut", "there"),
+        [
+            (
+                [
+                    {"role": "user", "content": "Look."},
+                    *look(0, 2_000),
+                    *look(1, 2_000),
+                    *look(2, 2_000),
+                ],
+                ClearToolResults(keep_recent=1),
+                3,
+                3,
+            ),
+            (history(10, 2_000), Shorten(), 3, 3),  # The message at it is edited.
+            (TALK, lambda task: task.messages[2:], 20, 18),  # The end of all.
+        ],
+    )
+    def test_holds_where_a_strategy_has_edited(
+        self, messages: list[Any], first: Any, cut: int, there: int
+    ) -> None:
+        assert self.task(messages, first, cut).cut == there
 
-    def test_holds_where_a_strategy_has_edited_the_message_at_it(self) -> None:
+    def task(self, messages: list[Any], first: Any, cut: int) -> CompactionPlan:
+        """The plan of the second strategy."""
         watching = Watching()
-        hook: Any = lambda plan: replace(plan, cut=3)  # noqa: E731
-        strategy: list[Any] = [Shorten(), watching]
-        Compacter(strategy=strategy, before_compaction=hook).compact(
-            history(10, 2_000), budget=5_000
-        )
-        assert watching.tasks[0].messages[3]["content"] != history(10, 2_000)[3]["content"]
-        assert watching.tasks[0].cut == 3
-
-    def test_may_be_the_end_of_all(self) -> None:
-        watching = Watching()
-        hook: Any = lambda plan: replace(plan, cut=20)  # noqa: E731
-        strategy: list[Any] = [lambda task: task.messages[2:], watching]
-        Compacter(strategy=strategy, before_compaction=hook).compact(TALK, budget=500)
-        assert (len(watching.tasks[0].messages), watching.tasks[0].cut) == (18, 18)
+        hook: Any = lambda plan: replace(plan, cut=cut)  # noqa: E731
+        Compacter(strategy=[first, watching], before_compaction=hook).compact(messages, budget=500)
+        return watching.tasks[0]
 
     def test_is_none_where_the_hook_changes_nothing(self) -> None:
         watching = Watching()
@@ -217,7 +214,7 @@ class TestAStrategyThatFails:
 
     def test_in_a_summary_is_not_named_beside_the_fallback(self) -> None:
         work = refused(
-            conversation=Conversation.of(TALK, OPENAI),
+            conversation=Conversation(TALK, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),
         )

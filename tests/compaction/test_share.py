@@ -44,7 +44,7 @@ def cut_of(messages: list[Any], ratio: float, room: int = 0, **options: Any) -> 
     question, in characters.
     """
     work = refused(
-        conversation=Conversation.of(messages, OPENAI),
+        conversation=Conversation(messages, OPENAI),
         trigger="token_limit",
         calibration=Calibration(window=(room + LAST) // 4 if room else None),
         target=room + LAST if room else None,

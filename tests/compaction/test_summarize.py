@@ -32,7 +32,7 @@ QUESTION: Any = {"role": "user", "content": "And now?"}
 
 def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
-    conversation = Conversation.of(messages, get_format(form), rules=rules)
+    conversation = Conversation(messages, get_format(form), rules=rules)
     facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
     return refused(conversation=conversation, **facts)
 
@@ -212,12 +212,6 @@ class TestAnAnswer:
         work = job([prior, *TALK, QUESTION])
         _, made = carried_out(Options(summarizer=summarizer, compact_ratio=1.0), work, TOLD)
         assert summary_of(made).notes == ()
-
-    def test_is_had_for_the_smallest_window(self) -> None:
-        work = job([*TALK, QUESTION], calibration=Calibration(window=200))
-        asked, made = carried_out(Options(compact_ratio=1.0), work, TOLD)
-        assert len(asked) > 5
-        assert not made.event.fallback
 
 
 class TestWhatIsTold:

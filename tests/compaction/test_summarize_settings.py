@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out, refused
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
+from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration, Sizes
-from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
 
@@ -19,7 +18,7 @@ TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for numbe
 
 def work() -> CompactionPlan:
     return refused(
-        conversation=Conversation.of(TALK, get_format("openai")),
+        conversation=Conversation(TALK, get_format("openai")),
         trigger="token_limit",
         calibration=Calibration(window=4_000),
         is_required=True,
@@ -54,28 +53,9 @@ def test_a_strategy_of_ones_own_may_hand_its_task_to_it() -> None:
     assert "In French, please." in asked.messages[0]["content"]
 
 
-@pytest.mark.parametrize("kind", [Summarize, Truncate])
-def test_a_number_in_place_of_the_name_is_told_where_it_belongs(kind: Any) -> None:
-    """``Truncate(5)`` gets an error that names the options that are meant."""
-    with pytest.raises(ConfigurationError, match=r"takes a name .*compact_ratio and preserve"):
-        kind(5)
-
-
 @pytest.mark.parametrize("option", ["summary_prompt", "max_summary_tokens"])
 def test_records_are_not_shared_by_different_settings(option: str) -> None:
     """Compactions with another prompt or size of summaries are not reused."""
     values: dict[str, list[Any]] = {"summary_prompt": ["A", "B"], "max_summary_tokens": [300, 400]}
     given: list[dict[str, Any]] = [{}, *({option: value} for value in values[option])]
     assert len({Options(**options).memory_scope for options in given}) == 3
-
-
-class TestACopy:
-    """What was left out stays left out, in a copy and with options for one call."""
-
-    def test_has_the_options_that_were_set(self) -> None:
-        compacter = Compacter(max_retries=1)
-        made = compacter.replace(timeout=9).options
-        assert made.memory is compacter.options.memory
-        unset = {"compact_ratio", "max_summary_tokens", "strategy"}
-        assert not unset & made.model_fields_set
-        assert made.max_retries == 1

@@ -27,7 +27,7 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
         for role in ("user", "assistant")
     ]
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
-    conversation = Conversation.of(messages, get_format("openai"))
+    conversation = Conversation(messages, get_format("openai"))
     job = refused(
         conversation=conversation, trigger="manual", calibration=calibration, is_required=True
     )

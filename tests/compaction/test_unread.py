@@ -62,9 +62,7 @@ def requests(messages: list[Any], window: int, **options: Any) -> tuple[list[Any
 
 def work(messages: list[Any], **facts: Any) -> CompactionPlan:
     facts = {"trigger": "token_limit", "is_required": True, **facts}
-    return refused(
-        conversation=Conversation.of(messages, OPENAI), calibration=Calibration(), **facts
-    )
+    return refused(conversation=Conversation(messages, OPENAI), calibration=Calibration(), **facts)
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.7, 0.95, 1.0])
@@ -124,7 +122,7 @@ def test_are_shortened_to_fair_shares(sizes: tuple[int, ...], options: dict[str,
     for before, after in zip(sizes, results, strict=True):
         assert after == before or after > most - 150
     (event,) = [event for event in events if type(event).__name__ == "CompactionEvent"]
-    assert event.strategy == "shorten+summarize"
+    assert event.strategy == "summarize+shorten"
     assert not event.fallback
 
 

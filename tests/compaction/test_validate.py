@@ -40,7 +40,7 @@ FILLER, OTHER = ({"role": role, "content": text} for role, text in sorted(FILLER
 
 def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list[str]:
     form = options.pop("form", OPENAI)
-    conversation = Conversation.of(before, form, pinned=options.pop("pins", ()))
+    conversation = Conversation(before, form, pinned=options.pop("pins", ()))
     options.setdefault("alternate", False)
     return check(conversation, after, **options)[1]
 
@@ -112,7 +112,7 @@ def test_an_edited_copy_may_stand_beside_a_neighbour_of_its_role_where_the_origi
     shorter = {**U2, "content": "short"}
 
     after = [U1, A1, shorter, *before[3:]]
-    conversation = Conversation.of(before, ANTHROPIC)
+    conversation = Conversation(before, ANTHROPIC)
 
     made, wrong = check(conversation, after, alternate=True, edits=True)
 
@@ -193,9 +193,6 @@ class TestChange:
     def test_objects_at_many_places_are_taken_in_their_order(self) -> None:
         assert kept_and_discarded([A1, U1, A1, U1], [U1, A1, SUMMARY])[0] == [1, 2, None]
 
-    def test_a_changed_order_is_seen_all_the_same(self) -> None:
-        assert kept_and_discarded([U1, A1, U2], [U2, U1])[0] == [2, 0]
-
     @given(
         st.lists(st.sampled_from([U1, A1, U2]), max_size=8),
         st.lists(st.sampled_from([U1, A1, SUMMARY]), max_size=3),
@@ -217,7 +214,3 @@ class TestChange:
             assert [
                 id(message) for place, message in enumerate(before) if place not in places
             ] == list(map(id, gone))
-            missing = [
-                message for message, place in zip(after, positions, strict=True) if place is None
-            ]
-            assert not {id(message) for message in missing} & set(map(id, gone))

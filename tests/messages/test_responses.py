@@ -160,7 +160,7 @@ def test_what_stands_before_a_compaction_of_codex_is_sent_and_counts() -> None:
     item = {"type": "compaction", "encrypted_content": "QUJD" * 300}
     items = [*kept, item, _say("Barn 7 is dry now."), _ASK]
     made = Compacter(summarizer="extractive").compact(items, wire_format="responses", budget=4_000)
-    assert sum(Conversation.of(items, get_format("responses")).sizes) > 8 * 400
+    assert sum(Conversation(items, get_format("responses")).sizes) > 8 * 400
     assert made.changed
     assert item in made.messages
     assert len(made.messages) < len(items)

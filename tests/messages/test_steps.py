@@ -60,7 +60,7 @@ def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
     outline = dialect.format.outline(messages)
 
     assert outline.kinds == [Kind.USER, Kind.ASSISTANT, Kind.RESULT, Kind.ASSISTANT]
-    assert Conversation.of(messages, dialect.format).last_user == 0
+    assert Conversation(messages, dialect.format).last_user == 0
 
 
 def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Dialect) -> None:
@@ -75,7 +75,7 @@ def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Di
 
     assert outline.steps == [0, 1, 3]
     assert (outline.kinds[2], outline.broken) == (Kind.USER, ())
-    assert Conversation.of(messages, mixing.format).last_user == 2
+    assert Conversation(messages, mixing.format).last_user == 2
     assert [(entry.role, entry.kind) for entry in parts_of(mixing.format, messages[2], 2)] == [
         ("tool", "result"),
         ("user", "text"),

@@ -129,7 +129,7 @@ REWRITES: dict[str, Callable[[list[Chat]], list[Any]]] = {
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_rewrite_that_breaks_a_promise_is_refused(name: str, talk: type[Talk]) -> None:
     history = [talk.system(), *talk.turns(6)[1:], talk.calls("c"), talk.result("c", "42")]
-    conversation = Conversation.of(history, OPENAI, pinned=(0,))
+    conversation = Conversation(history, OPENAI, pinned=(0,))
 
     _, faults = check(conversation, REWRITES[name](history), alternate=False)
 

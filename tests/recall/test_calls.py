@@ -291,7 +291,7 @@ class TestTheTurn:
     ) -> str:
         form = get_format("openai")
         asked = Quote(
-            original or [*house()[:-1], *view[-1:]], Conversation.of(view, form), room, None, ""
+            original or [*house()[:-1], *view[-1:]], Conversation(view, form), room, None, ""
         )
         made = recall.quotes(asked, ((view, record),) if record else ())
         return made.text if made is not None else ""

@@ -53,7 +53,7 @@ def with_quotes(
     messages: list[Any], name: FormatName, text: str, *, alternate: bool | None = None
 ) -> list[Any]:
     """The messages with quotes before the newest genuine user message, where there is one."""
-    read = Conversation.of(messages, get_format(name))
+    read = Conversation(messages, get_format(name))
     return messages if read.last_user is None else place(messages, read, text, alternate=alternate)
 
 

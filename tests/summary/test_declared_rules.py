@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, CompactionError, History, Truncate
+from compacter import Compacter, History, Truncate
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 RULES = ["Ask Ann before any payment.", "Prices are in euros."]
@@ -76,18 +76,12 @@ def test_a_fold_that_cannot_carry_them_is_refused_and_told() -> None:
     assert any("the declared rules take" in str(getattr(event, "reason", "")) for event in told)
 
 
-def test_rules_that_alone_exceed_the_window_are_an_error_that_names_the_option() -> None:
+@pytest.mark.parametrize("options", [{"summarizer": "extractive"}, {"strategy": Truncate()}])
+def test_rules_larger_than_the_window_get_the_providers_error(options: dict[str, Any]) -> None:
+    """Rules that exceed the window get the provider's error, with a note that names the option."""
     model = ScriptedModel(window=500)
     rules = [f"Rule number {number} says that pier {number} stays shut." for number in range(120)]
-    completion = Compacter(summarizer="extractive", rules=rules).wrap(model.completion)
-    with pytest.raises(CompactionError, match="the option rules takes about"):
-        completion("m", talk(40))
-
-
-def test_without_a_summary_to_stand_in_such_rules_get_the_providers_error() -> None:
-    model = ScriptedModel(window=500)
-    rules = [f"Rule number {number} says that pier {number} stays shut." for number in range(120)]
-    completion = Compacter(strategy=Truncate(), rules=rules).wrap(model.completion)
+    completion = Compacter(rules=rules, **options).wrap(model.completion)
     with pytest.raises(TokenLimitError) as raised:
         completion("m", talk(40))
     assert "declare fewer rules (option rules)" in raised.value.__notes__[0]

@@ -49,7 +49,7 @@ def copied(request: Request) -> Request:
     # Together: the messages of the one are those of the other.
     original, messages = copy.deepcopy((list(request.original), list(request.messages)))
     read = request.conversation
-    made = Conversation.of(messages, request.format, pinned=read.pinned, rules=read.rules)
+    made = Conversation(messages, request.format, pinned=read.pinned, rules=read.rules)
     return replace(request, original=original, messages=messages, read=made, quotes="")
 
 

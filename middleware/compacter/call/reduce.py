@@ -154,8 +154,9 @@ async def compact_history(
     planned = plan_of(call, target, trigger, limit, quotes)
     request = call.request
     if options.memory is not None and planned.cut:
+        messages = planned.conversation.messages
         smaller = request.with_view(
-            await call.world.look_up([planned.messages[index] for index in planned.compacted])
+            await call.world.look_up([messages[index] for index in planned.compacted])
         )
         if smaller is not None and smaller.size < request.size:
             await _reuse(call, smaller, attempt=call.attempt)
@@ -163,8 +164,7 @@ async def compact_history(
     made = await compact(planned, call.world)
     if made is None:
         return ""
-    after = made.conversation
-    event = made.event
+    after, event = made
     if not (event.fallback and "truncate" in event.strategy.split("+")):
         await call.world.remember(after.messages)
     await call.world.emit(event)

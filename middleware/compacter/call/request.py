@@ -11,12 +11,12 @@ from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration, most_tokens
+from compacter.compaction.sizes import Calibration
 from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.replies import SEALED
-from compacter.recall.weight import tokens_each
+from compacter.recall.weight import tokens, tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ FEWEST_QUOTED = 300
 """Least room for quotes, in characters with their frame; with less, none are sent."""
 # Characters per token from which a stated size is accepted without checking it against the text.
 _DENSE = 2.5
+# Multiple of the estimate for its script that no text exceeds in tokens: a letter of random base64
+# text takes three times those of a letter of prose; a mark, and a byte of any script, one token.
+MOST_OF_ESTIMATE = 3.0
 # Largest share of its expected tokens, by the model's calibration, that a truncated prompt has.
 _CUT_SHARE = 0.6
 # Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
@@ -89,7 +92,7 @@ class Request:
             # Not a ``functools.cached_property``: before Python 3.12 it has a lock, which a fork
             # may copy locked.
             pins = self.find_pinned(self.messages)
-            read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
+            read = Conversation(self.messages, self.format, pinned=pins, rules=self.rules)
             object.__setattr__(self, "read", read)
         return read
 
@@ -245,7 +248,9 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     if not is_believed:
         # A number larger than the texts can have in tokens also counts something else.
         texts = request.conversation.texts()
-        is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
+        words = "".join(texts).replace(" ", "")  # Blanks are part of the next word.
+        beside = max(0, size - sum(map(len, texts)))
+        is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
     if is_believed:
         calibration.learn(size, used, request.tokens_of_one)
     return replace(limit, input_tokens=used)

@@ -4,74 +4,28 @@ protected messages; and a compacted list, compared with the history that it was 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, compress
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import FILLERS, Message, MessageFormat
-from compacter.messages.parts import Broken, Kind, MessageParts, Part
+from compacter.messages.parts import Kind, MessageParts, Part
 from compacter.summary import message as summary_message
 
 # Kinds of messages that are always kept.
 _STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Conversation:
-    """One list of messages and the facts read from it. Made by :meth:`of`, once for each list.
+    """One list of messages and the facts read from it, which never change.
 
     Parallel tuples have one element per message. Sizes are data sizes in characters.
     """
 
-    format: MessageFormat
-    messages: tuple[Message, ...]
-    kinds: tuple[Kind, ...]
-    sizes: tuple[int, ...]
-    """Data size of each message; 0 for those before ``start``."""
-    steps: tuple[int, ...]
-    """Indexes at which a step begins, ascending, and at last the number of messages: a step ends
-    where the next one begins."""
-    end: int
-    """Index at which the last step begins if some of its calls have no result yet, else the number
-    of messages."""
-    broken: tuple[Broken, ...]
-    """Calls without results and results without a call, in order, except the calls of an open last
-    step."""
-    pinned: tuple[int, ...]
-    """Indexes of the pinned messages."""
-    rules: tuple[str, ...]
-    """Rules declared by the program, which every summary contains."""
-    start: int
-    """Index at which the model's context begins: that of the provider's newest compaction, else 0.
-    """
-    size: int
-    """Data size of all messages from ``start`` on."""
-    prior: int | None
-    """Index of the summary message at the head of the history, if it has one."""
-    protected: tuple[bool, ...]
-    """Whether each message must be kept: system messages, messages of another format, the
-    provider's own compaction and all before it but summary messages, pinned messages, the last user
-    message, and the other messages of their steps."""
-    lead: int
-    """Index for a summary message: after the leading system messages, or the provider's own
-    compaction."""
-    last_user: int | None
-    """Index of the last genuine user message, not a summary message or a filler."""
-    heads: tuple[int, ...]
-    """For each index, the total size of the unprotected messages before it; the last element is
-    ``free``."""
-    free: int
-    """Data size of all unprotected messages."""
-    parts_read: dict[int, MessageParts]
-    """Parts of the messages read so far, by ``id`` of the message. Shared with the conversations
-    made from this one: a text is parsed once."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         messages: Sequence[Message],
         format: MessageFormat,  # noqa: A002 - that is what it is
         *,
@@ -79,61 +33,77 @@ class Conversation:
         rules: Sequence[str] = (),
         earlier: Conversation | None = None,
         takes_native: bool = False,
-    ) -> Conversation:
-        """Read ``messages``. ``pinned`` are the indexes of messages to keep verbatim, ``rules`` the
-        declared rules; parts that ``earlier`` has read are not read again.
+    ) -> None:
+        """Read messages.
 
-        With ``takes_native`` the provider's own compaction is the prior summary. Everything before
-        it is compacted too, as it must not return to the model's context.
+        Args:
+            messages: The messages, in order.
+            format: Their format.
+            pinned: Indexes of messages to keep verbatim.
+            rules: Rules declared by the program.
+            earlier: A conversation whose parts are not read again.
+            takes_native: Whether the provider's own compaction is the prior summary. Everything
+                before it is compacted too, as it must not return to the model's context.
         """
-        read = tuple(messages)
-        outline = format.outline(read)
-        steps = (*outline.steps, len(read))
+        outline = format.outline(messages)
         native = bytes(outline.kinds).rfind(Kind.COMPACTED)
-        start = max(native, 0)
         is_ahead = native >= 0 and not takes_native
-        lead = _step(steps, native)[1] if is_ahead else 0
-        while lead < len(read) and outline.kinds[lead] is Kind.SYSTEM:
-            lead += 1
-        prior = start if takes_native else _find_prior(read, format, lead)
-        is_compacted = prior is not None or native >= 0
-        fillers = range(len(read) - 1) if is_compacted else (lead,)
-        kinds = _kinds(read, outline.kinds, fillers, 0 if prior is None else prior + 1)
-        codes = bytes(kinds)  # Searched at the speed of C.
-        last = codes.rfind(Kind.USER)
-        if last == prior:
-            last = codes.rfind(Kind.USER, 0, prior)
-        staying = {at for at, kind in enumerate(kinds) if kind in _STAYING}
+        count = len(messages)
+        self.format = format
+        self.messages = tuple(messages)
+        self.pinned = tuple(pinned)
+        self.rules = tuple(rules)
+        """Rules declared by the program, which every summary contains."""
+        self.steps = (*outline.steps, count)
+        """Indexes at which a step begins, ascending, and at last the number of messages: a step
+        ends where the next one begins."""
+        self.end = count if outline.open is None else outline.open
+        """Index at which the last step begins if some of its calls have no result yet, else the
+        number of messages."""
+        self.broken = outline.broken
+        """Calls without results and results without a call, in order, except the calls of an open
+        last step."""
+        self.start = max(native, 0)
+        """Index at which the model's context begins: that of the provider's newest compaction, else
+        0."""
+        self.sizes = (*[0] * self.start, *outline.sizes[self.start :])
+        """Data size of each message; 0 for those before ``start``."""
+        self.size = sum(self.sizes)
+        self.lead = self.step(native)[1] if is_ahead else 0
+        """Index for a summary message: after the leading system messages, or the provider's own
+        compaction."""
+        while self.lead < count and outline.kinds[self.lead] is Kind.SYSTEM:
+            self.lead += 1
+        self.prior = self.start if takes_native else self._find_prior()
+        """Index of the summary message at the head of the history, if it has one."""
+        self.kinds = self._kinds_here(outline.kinds)
+        # Bytes are searched at the speed of C.
+        last = bytes(self.kinds).rfind(Kind.USER)
+        if last == self.prior:
+            last = bytes(self.kinds).rfind(Kind.USER, 0, last)
+        self.last_user = last if last >= 0 else None
+        """Index of the last genuine user message, not a summary message or a filler."""
+        staying = {at for at, kind in enumerate(self.kinds) if kind in _STAYING}
         for index in (*pinned, last, native if is_ahead else -1):
             if index >= 0:
-                staying.update(range(*_step(steps, index)))
+                staying.update(range(*self.step(index)))
         if is_ahead:
             # Summary messages before the provider's compaction are not read any more.
-            texts = enumerate(map(format.plain_text, read[:native]))
+            texts = enumerate(map(format.plain_text, messages[:native]))
             staying.update(at for at, text in texts if summary_message.parse(text or "") is None)
-        sizes = (*[0] * start, *outline.sizes[start:])
-        free = (0 if index in staying else size for index, size in enumerate(sizes))
-        heads = tuple(accumulate(free, initial=0))
-        return cls(
-            format=format,
-            messages=read,
-            kinds=kinds,
-            sizes=sizes,
-            steps=steps,
-            end=len(read) if outline.open is None else outline.open,
-            broken=outline.broken,
-            pinned=tuple(pinned),
-            rules=tuple(rules),
-            start=start,
-            size=sum(sizes),
-            prior=prior,
-            protected=tuple(index in staying for index in range(len(read))),
-            lead=lead,
-            last_user=last if last >= 0 else None,
-            heads=heads,
-            free=heads[-1],
-            parts_read={} if earlier is None else earlier.parts_read,
+        self.protected = tuple(index in staying for index in range(count))
+        """Whether each message must be kept: system messages, messages of another format, the
+        provider's own compaction and all before it but summary messages, pinned messages, the last
+        user message, and the other messages of their steps."""
+        free = (
+            0 if stays else size for stays, size in zip(self.protected, self.sizes, strict=True)
         )
+        self.heads = tuple(accumulate(free, initial=0))
+        """For each index, the total size of the unprotected messages before it."""
+        self.free = self.heads[-1]
+        """Data size of all unprotected messages."""
+        self.parts_read: dict[int, MessageParts] = {} if earlier is None else earlier.parts_read
+        """Parts of the messages read so far, by ``id`` of the message: a text is parsed once."""
 
     @property
     def prior_size(self) -> int:
@@ -145,7 +115,8 @@ class Conversation:
         """Return the beginning and end of the step that contains this message, as a half-open
         range.
         """
-        return _step(self.steps, index)
+        following = bisect_right(self.steps, index)
+        return self.steps[following - 1], self.steps[following]
 
     def parts(self, index: int) -> tuple[Part, ...]:
         """Return the readable parts of the message at ``index``, read once."""
@@ -157,8 +128,7 @@ class Conversation:
         """
         known = self.parts_read
         unread = [message for message in messages if id(message) not in known]
-        if unread:
-            known.update((id(read.message), read) for read in self.format.parts_of_each(unread))
+        known.update((id(read.message), read) for read in self.format.parts_of_each(unread))
         return [known[id(message)] for message in messages]
 
     def texts(self, newest: int = 0) -> list[str]:
@@ -168,47 +138,34 @@ class Conversation:
         reads = self.parts_of_each(self.messages[self.start :][-newest:])
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
+    def _find_prior(self) -> int | None:
+        """Return the index of the summary message behind what leads the conversation, if there is
+        one; something of the conversation always follows it.
+        """
+        last = len(self.messages) - 1
+        place = self.lead
+        if place < last and self.messages[place] == self.format.filler("assistant"):
+            place += 1
+        text = self.format.plain_text(self.messages[place]) if place < last else None
+        return place if text and summary_message.parse(text) else None
 
-def _find_prior(
-    messages: Sequence[Message],
-    format: MessageFormat,  # noqa: A002 - that is what it is
-    lead: int,
-) -> int | None:
-    """Return the index of the summary message behind what leads the conversation, if there is one;
-    something of the conversation always follows it.
-    """
-    last = len(messages) - 1
-    place = lead + (lead < last and messages[lead] == format.filler("assistant"))
-    text = format.plain_text(messages[place]) if place < last else None
-    return place if text and summary_message.parse(text) else None
-
-
-def _kinds(
-    messages: Sequence[Message], kinds: Sequence[Kind], fillers: Collection[int], begin: int
-) -> tuple[Kind, ...]:
-    """Return the kinds of messages as they are in this list: compacter puts fillers at these places
-    alone, and the conversation's own messages begin at ``begin``.
-    """
-    if Kind.INSERTED in kinds:
-        # A filler anywhere else is the user's. Fillers are never last, and stand first, or in a
-        # list with a summary.
+    def _kinds_here(self, read: Sequence[Kind]) -> tuple[Kind, ...]:
+        """Return the kinds of messages as they are in this list."""
+        # Fillers are never last, and stand first, or in a list with a summary. A filler anywhere
+        # else is the user's.
+        is_compacted = self.prior is not None or Kind.COMPACTED in read
+        fillers = range(len(read) - 1) if is_compacted else (self.lead,)
         kinds = [
             Kind.USER if kind is Kind.INSERTED and at not in fillers else kind
-            for at, kind in enumerate(kinds)
+            for at, kind in enumerate(read)
         ]
-    if Kind.OTHER in kinds and Kind.USER not in kinds[begin:]:
-        # No message has the role of a user: the meaning of the other unknown roles cannot be relied
-        # on either.
-        kinds = [
-            Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
-            for kind, message in zip(kinds, messages, strict=True)
-        ]
-    return tuple(kinds)
-
-
-def _step(steps: Sequence[int], index: int) -> tuple[int, int]:
-    following = bisect_right(steps, index)
-    return steps[following - 1], steps[following]
+        if Kind.USER not in kinds[0 if self.prior is None else self.prior + 1 :]:
+            # No message has the role of a user: the meaning of the other unknown roles cannot be
+            # relied on either.
+            for at, kind in enumerate(kinds):
+                if kind is Kind.OTHER and field_of(self.messages[at], "role") is not None:
+                    kinds[at] = Kind.UNKNOWN
+        return tuple(kinds)
 
 
 def is_inserted(message: Message, format: MessageFormat) -> bool:  # noqa: A002 - that is what it is
@@ -247,26 +204,20 @@ def find_pinned(
 
 def origins_of(before: Sequence[Message], after: Sequence[Message]) -> tuple[int | None, ...]:
     """Return for each message of ``after`` its index in ``before``, by identity; ``None`` for a new
-    one.
+    one, and for one out of its order.
 
-    An object that occurs several times is matched from the end, in order, since the oldest messages
-    are compacted.
+    An object that occurs several times is matched from the end, since the oldest messages are
+    compacted.
     """
-    places = defaultdict[int, list[int]](list)
-    for index, message in enumerate(before):
-        places[id(message)].append(index)
-    bound = len(before)
-    origins: list[int | None] = []
-    for message in reversed(after):
-        left = places.get(id(message))
-        origin = left.pop(bisect_left(left, bound) - 1) if left else None
-        origins.append(origin)
-        bound = bound if origin is None else min(bound, origin)
+    known = set(map(id, before))
+    left = iter(range(len(before) - 1, -1, -1))
+    origins = [
+        next((index for index in left if before[index] is message), None)
+        if id(message) in known
+        else None
+        for message in reversed(after)
+    ]
     return tuple(reversed(origins))
-
-
-# Largest share of the bytes of a history that one with as many characters may have.
-_LESS = 0.9
 
 
 def _bytes(conversation: Conversation) -> int:
@@ -286,28 +237,22 @@ def check(
         return before, ["nothing is left"]
     form = before.format
     origins = list(origins_of(before.messages, messages))
-    present = set(origins)
-    faults = [
-        f"message {index}, which must stay, is gone"
-        for index, stays in enumerate(before.protected)
-        if stays and index not in present
-    ]
     if edits and len(messages) == len(before.messages):
         for index, origin in enumerate(origins):
             speaks = form.speaker(messages[index]) == form.speaker(before.messages[index])
-            if origin is None and speaks:
+            if origin is None and speaks and not before.protected[index]:
                 origins[index] = index
     kept = [origin for origin in origins if origin is not None]
-    if kept != sorted(kept):
-        faults.append("messages changed their order")
+    gone = set(compress(range(len(before.messages)), before.protected)).difference(kept)
+    faults = [f"message {index}, which must stay, is gone" for index in sorted(gone)]
     faults += _faults_of_new(before, messages, origins)
     if alternate:
         messages = with_fillers(before, messages, origins)
     wanted = {id(before.messages[index]) for index in before.pinned}
     pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
-    after = Conversation.of(messages, form, pinned=pinned, rules=before.rules, earlier=before)
+    after = Conversation(messages, form, pinned=pinned, rules=before.rules, earlier=before)
     # An English summary of a Chinese talk has more characters, and far fewer bytes and tokens.
-    if after.size >= before.size and _bytes(after) >= _LESS * _bytes(before):
+    if after.size >= before.size and _bytes(after) >= _bytes(before):
         faults.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
     halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
         (half.what, half.call_id) for half in before.broken
@@ -329,8 +274,11 @@ def _faults_of_new(
         yield f"{len(new)} messages are neither original nor the summary"
     lead = sum(origin < before.lead for origin in kept)
     prior = before.prior
+    originals = set(map(id, before.messages))
     for place in new:
         message = messages[place]
+        if id(message) in originals:
+            yield "messages changed their order"
         is_summary = summary_message.parse(form.plain_text(message) or "") is not None
         if place < lead:
             yield "a message stands before the system prompt"

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from functools import partial
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.room import largest_tail, longest_tail
 from compacter.messages.parts import Kind
 from compacter.summary.message import FRAME
 from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size
@@ -39,14 +37,14 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
         return replace(plan, cut=read.steps[bisect_right(read.steps, cut) - 1])
     if plan.is_satisfied:
         return replace(plan, cut=0)
-    cut = cut_for_target(plan)
+    cut = cut_before(plan, first_unread(plan))
     if not plan.is_required:
         return replace(plan, cut=cut)
     # The messages that stay exceed the target alone: compact the provider's own compaction too, if
     # it is readable.
-    is_helpless = not (cut and plan.fits_size(read.size - read.free + FRAME))
+    is_helpless = not cut or plan.room < FRAME
     if is_helpless and read.messages and read.format.compacted(read.messages[read.start]):
-        read = Conversation.of(
+        read = Conversation(
             read.messages,
             read.format,
             pinned=read.pinned,
@@ -55,40 +53,13 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
             takes_native=True,
         )
         plan = replace(plan, conversation=read)
-        cut = cut_for_target(plan)
+        cut = cut_before(plan, first_unread(plan))
+    keeps_unread = first_unread(plan) < len(read.messages)
     # Nothing else may go: the prior summary itself can be made shorter, if some room is left for
     # it.
-    has_room = plan.target is None or plan.room > FRAME
-    is_read = first_unread(plan) == len(read.messages)
-    if not cut and has_room and is_read and read.prior_size:
+    if not cut and plan.room >= FRAME and not keeps_unread and read.prior_size:
         cut = read.step(read.prior or 0)[1]
-    return replace(plan, cut=cut)
-
-
-def cut_for_target(plan: CompactionPlan) -> int:
-    """Return the cut by the ratio and the target, with enough room for the summary too."""
-    conversation = plan.conversation
-    free = conversation.free
-    need = 0
-    keep_need = 0
-    if plan.target is not None:
-        need = min(free, max(0, free - largest_tail(plan)))
-        keep_need = max(0, free - longest_tail(plan))
-    worth = min(_WORTH, free)
-    cut = partial(
-        cut_at,
-        conversation,
-        ratio=plan.options.compact_ratio,
-        need=max(need, worth),
-        keep_turns=plan.options.preserve_recent_turns,
-        keep_need=max(keep_need, worth) if plan.is_required else keep_need,
-        is_required=plan.is_required,
-    )
-    before_unread = cut(end=first_unread(plan))
-    if not before_unread and plan.target is None and not plan.is_required:
-        # Compacted by hand, and there is nothing but unread results.
-        return cut()
-    return before_unread
+    return replace(plan, cut=cut, keeps_unread=keeps_unread)
 
 
 def first_unread(plan: CompactionPlan) -> int:
@@ -110,60 +81,55 @@ def first_unread(plan: CompactionPlan) -> int:
     texts = [part.text for index in unread for part in read.parts(index) if part.kind in EDITED]
     if plan.target is None:
         is_kept = all(original_size(text) == len(text) for text in texts)
+        # Compacted by hand, there may be nothing else to compact.
+        is_kept = is_kept and (plan.is_required or read.heads[begin] > read.prior_size)
     else:
         spare = sum(max(0, len(text) - LEAST_SHORTENED) for text in texts)
         left = read.free - read.heads[begin] - spare
-        is_kept = left <= longest_tail(plan)
+        is_kept = left <= plan.sizes.longest_tail(plan.room)
     return begin if is_kept else count
 
 
-def cut_at(
-    conversation: Conversation,
-    *,
-    ratio: float,
-    need: int = 0,
-    keep_turns: int = 0,
-    keep_need: int = 0,
-    is_required: bool = False,
-    end: int | None = None,
-) -> int:
-    """Return the cut behind the oldest steps with ``ratio`` of the compactable size, or ``need``
-    characters if more.
+def cut_before(plan: CompactionPlan, end: int) -> int:
+    """Return the cut behind the oldest steps with ``compact_ratio`` of the compactable size, or
+    more if the target needs it.
 
-    The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The
-    cut is never inside a step, past an open step or past ``end``, and at least one message stays.
-    Returns 0 if nothing can be compacted, and if only a prior summary could be that need not
-    (``is_required``) become smaller.
+    The newest ``preserve_recent_turns`` stay as long as the rest fits. The cut is never inside a
+    step, past an open step or past ``end``, and at least one message stays. Returns 0 if nothing
+    can be compacted, and if only a prior summary could be that need not become smaller.
     """
-    steps = conversation.steps
-    heads = conversation.heads
-    kinds = conversation.kinds
-    total = conversation.free
+    read = plan.conversation
+    steps = read.steps
+    heads = read.heads
     # A prior summary is always compacted, so its size does not count towards the ratio.
-    aged = conversation.prior_size
-    goal = max((total - aged) * ratio + aged, need)
-
-    end = conversation.end if end is None else min(end, conversation.end)
+    aged = read.prior_size
+    worth = min(_WORTH, read.free)
+    goal = max((read.free - aged) * plan.options.compact_ratio + aged, worth)
+    # What must go whatever ``preserve_recent_turns`` is.
+    least = worth if plan.is_required else 0
+    tail = plan.sizes.largest_tail(plan.room, read.free, plan.reserved, plan.budget)
+    goal = max(goal, min(read.free - tail, read.free))
+    least = max(least, read.free - plan.sizes.longest_tail(plan.room))
+    end = min(end, read.end)
     # The first boundary of a step at which the head is large enough, otherwise the last boundary.
     last = bisect_right(steps, end) - 1
     cut = steps[min(bisect_left(steps, bisect_left(heads, goal)), last)]
     # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with
     # tool results.
     newest = steps[-2:][0]
-    turn = bytes(kinds).find(Kind.USER, cut, min(newest, end + 1))
-    if turn in steps and heads[turn] <= heads[cut] + total * _TURN_REST:
+    turn = bytes(read.kinds).find(Kind.USER, cut, min(newest, end + 1))
+    if turn in steps and heads[turn] <= heads[cut] + read.free * _TURN_REST:
         cut = turn
-    if keep_turns:
-        prior = conversation.prior
-        turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
-        limits = (conversation.step(turn)[0] for turn in turns[-keep_turns:])
-        kept = next((limit for limit in limits if heads[limit] >= keep_need), cut)
+    if plan.options.preserve_recent_turns:
+        turns = [at for at, kind in enumerate(read.kinds) if kind is Kind.USER and at != read.prior]
+        begins = (read.step(turn)[0] for turn in turns[-plan.options.preserve_recent_turns :])
+        kept = next((begin for begin in begins if heads[begin] >= least), cut)
         if kept < cut:
-            if not is_required and not keep_need and heads[kept] <= aged:
+            if least <= 0 and heads[kept] <= aged:
                 # No size is required, and compacting only a prior summary again would gain nothing.
                 return 0
             cut = kept
-    if cut == len(kinds) and not any(conversation.protected):
+    if cut == len(read.kinds) and not any(read.protected):
         cut = newest  # At least one message stays.
     while heads[cut] <= aged:
         # A head with nothing but the prior summary is extended by the next step that can be

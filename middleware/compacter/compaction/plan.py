@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, pairwise
-from operator import not_
-from typing import TYPE_CHECKING, Any, Protocol
+from sys import maxsize
+from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.conversation import Conversation, is_inserted, with_fillers
-from compacter.compaction.sizes import SizeOptions, Sizes
+from compacter.compaction.conversation import Conversation, is_inserted
+from compacter.compaction.sizes import Sizes
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
@@ -20,28 +20,6 @@ from compacter.text.table import Table
 
 if TYPE_CHECKING:
     from compacter.events import Trigger
-
-
-class PlanOptions(SizeOptions, Protocol):
-    """The options of a ``Compacter`` that a compaction depends on; ``Options`` has all of them."""
-
-    strategy: tuple[Any, ...]
-    fallback: tuple[Any, ...]
-    preserve_recent_turns: int
-    alternate_roles: bool | None
-    summary_prompt: str | None
-    redact: Callable[[str], str] | None
-    retrieved: Any
-    before_compaction: Any
-
-    @property
-    def summarizes(self) -> bool:
-        """Whether one of the strategies writes a summary."""
-        ...
-
-    def detect(self, error: BaseException, /) -> TokenLimit | None:
-        """Return the numbers of a refusal; ``None`` for any other error."""
-        ...
 
 
 class Tally(dict[str, Any]):
@@ -71,14 +49,14 @@ class CompactionPlan(Table):
     conversation: Conversation
     """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim
     (``protected``)."""
-    options: PlanOptions
+    options: Any
     """The ``Options`` of the ``Compacter``."""
     sizes: Sizes
     """How large its parts may be, and what is known of the model: ``sizes.calibration`` has the
     window, and the characters per token."""
     cut: int = 0
-    """Index of the first message of the tail. The messages before it, except ``held``, are the
-    head."""
+    """Index of the first message of the tail. The messages before it that are not ``protected`` are
+    the head."""
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     model: str | None = None
@@ -93,14 +71,15 @@ class CompactionPlan(Table):
     """Whether something must be compacted: a request was refused, or a budget is to be kept."""
     is_chosen: bool = False
     """Whether a hook has set the cut."""
+    keeps_unread: bool = False
+    """Whether results stay that no model has answered yet; they are shortened if they do not fit
+    beside the summary."""
     attempt: int = 1
     """Number of the round in its call."""
     digest: str = ""
     """Digest that identifies the conversation in events."""
     token_limit: TokenLimit | None = None
     """The refusal that requires the compaction."""
-    is_last: bool = True
-    """Whether its strategy is the last one, so that the fallback is used if that fails."""
     tally: Tally = field(default_factory=lambda: Tally(cost=0.0))
     """Costs and results so far. Internal."""
 
@@ -109,12 +88,11 @@ class CompactionPlan(Table):
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         tokens = self.sizes.calibration.tokens
-        sizes = {
-            "messages": (len(self.messages), self.original_data_size),
-            "compacted": (len(self.compacted), self.head_size),
-            "kept": (len(self.kept), self.tail_size),
-        }
-        for name, (count, size) in sizes.items():
+        for name, count, size in (
+            ("messages", len(self.messages), self.original_data_size),
+            ("compacted", len(self.compacted), self.head_size),
+            ("kept", len(self.kept), self.tail_size),
+        ):
             yield name, f"{count:,}, {size:,} characters, about {tokens(size):,} tokens"
         yield "cut", f"{self.cut}: index of the first message behind the compacted ones"
         yield "strategy", self.strategy
@@ -152,7 +130,7 @@ class CompactionPlan(Table):
     @property
     def compacted(self) -> tuple[int, ...]:
         """Indexes of the head, ascending."""
-        return tuple(compress(range(self.cut), map(not_, self.protected)))
+        return tuple(index for index in range(self.cut) if not self.protected[index])
 
     @property
     def prior(self) -> int | None:
@@ -187,63 +165,56 @@ class CompactionPlan(Table):
         """The conversation's own messages that would be compacted, in order: without the earlier
         summary and the fillers beside it, which compacter has written.
         """
-        return self._own(self.compacted)
-
-    @property
-    def tail(self) -> tuple[Message, ...]:
-        """The conversation's own messages from the cut on, verbatim."""
-        return self._own(range(self.cut, len(self.messages)))
-
-    @property
-    def held(self) -> tuple[int, ...]:
-        """Indexes before the cut of messages to keep verbatim: system, pinned, and the last user
-        message.
-        """
-        return tuple(compress(range(self.cut), self.protected))
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """Indexes of the messages to keep verbatim, ascending."""
-        return (*self.held, *range(self.cut, len(self.messages)))
-
-    def _own(self, indexes: Iterable[int]) -> tuple[Message, ...]:
-        """Return the messages at these indexes that compacter has not inserted."""
-        prior = self.prior
         form = self.conversation.format
-        messages = (self.messages[index] for index in indexes if index != prior)
+        messages = (self.messages[index] for index in self.compacted if index != self.prior)
         return tuple(message for message in messages if not is_inserted(message, form))
 
     @property
-    def named(self) -> dict[str, Any]:
-        """Fields of events that say why it is made, in which call and conversation."""
+    def kept(self) -> tuple[int, ...]:
+        """Indexes of the messages to keep verbatim, ascending: the tail, and before the cut system,
+        pinned and last user messages.
+        """
+        held = compress(range(self.cut), self.protected)
+        return (*held, *range(self.cut, len(self.messages)))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Fields of events: why it is made, in which call and conversation, and the numbers of the
+        token limit that requires it.
+        """
+        limit = self.token_limit or TokenLimit()
         return {
             "trigger": self.trigger,
             "model": self.model,
             "attempt": self.attempt,
             "conversation": self.digest,
+            "limit": limit.limit,
+            "requested": limit.requested,
         }
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """``named``, and the numbers of the token limit that requires the compaction."""
-        limit = self.token_limit or TokenLimit()
-        return self.named | {"limit": limit.limit, "requested": limit.requested}
-
-    @property
-    def has_budget(self) -> bool:
-        """Whether a budget was given by hand, all of which is to be used."""
-        return self.trigger == "manual" and self.target is not None
+    def budget(self) -> int:
+        """Target given by hand, all of which is to be used; 0 without one."""
+        return self.target or 0 if self.trigger == "manual" else 0
 
     @property
     def is_satisfied(self) -> bool:
         """Whether a compaction by hand has nothing to do, as the messages are within its budget."""
-        is_met = self.has_budget and self.fits_size(self.original_data_size)
-        return is_met and self.summary is None
+        return self.original_data_size <= self.budget and self.summary is None
 
     @property
     def room(self) -> int:
-        """Part of the target beside the messages that must stay; with a target alone."""
-        return (self.target or 0) - self.conversation.size + self.conversation.free
+        """Part of the target beside the messages that must stay and the declared rules; endless
+        without a target.
+        """
+        if self.target is None:
+            return maxsize
+        return self.target - self.conversation.size + self.conversation.free - self.rules_size
+
+    @property
+    def goal(self) -> int:
+        """Size to reach: the target, or half of the messages' if it is unknown."""
+        return self.original_data_size // 2 if self.target is None else self.target
 
     @property
     def rules_size(self) -> int:
@@ -251,25 +222,22 @@ class CompactionPlan(Table):
         return sum(len(line) + 1 for line in rule_lines(self.conversation.rules))
 
     @property
-    def fillers_size(self) -> int:
-        """Size of the fillers that the messages to keep need among them: many, if messages of one
-        role are pinned.
-        """
-        if not (self.alternates and self.held):
-            return 0
-        kept = [self.messages[index] for index in self.kept]
-        return self.size(with_fillers(self.conversation, kept, self.kept)) - self.size(kept)
+    def longest_summary(self) -> int:
+        """Largest size of a summary's text, without the declared rules."""
+        left = self.room - self.conversation.free + self.head_size
+        if self.keeps_unread:
+            left = max(left, min(self.sizes.summary(self.head_size), self.room // 2))
+        replaced = self.head_size - self.rules_size
+        return self.sizes.longest_text(replaced, left, self.reserved, self.budget)
 
     # -- for strategies ----------------------------------------------------------------------------
 
-    def size(self, messages: Sequence[Message] | None = None) -> int:
+    def size(self, messages: Sequence[Message]) -> int:
         """Return the data size of messages, in characters.
 
         Args:
-            messages: Messages to measure; ``None``: all of the plan's.
+            messages: Messages to measure.
         """
-        if messages is None:
-            return self.conversation.size
         return sum(map(self.conversation.format.size, messages))
 
     def fits(self, messages: Sequence[Message]) -> bool:
@@ -305,11 +273,20 @@ class CompactionPlan(Table):
                 if index >= conversation.start
                 and (index != prior or conversation.kinds[index] is not Kind.USER)
             )
-        redact = self.options.redact or str
         indexes = list(indexes)
         reads = conversation.parts_of_each([self.messages[index] for index in indexes])
+        redact = self.options.redact or str
+        # Made anew, as ``dataclasses.replace`` takes twenty times as long.
         return [
-            replace(part, index=index, text=redact(part.text), name=redact(part.name))
+            Part(
+                part.role,
+                part.kind,
+                redact(part.text),
+                redact(part.name),
+                index,
+                part.size,
+                part.call_id,
+            )
             for index, read in zip(indexes, reads, strict=True)
             for part in read.readable
         ]

@@ -7,14 +7,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from compacter.compaction.conversation import Conversation, check, origins_of
-from compacter.compaction.cut import first_unread, plan_compaction
+from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.protocol import Compacting, CompactionStrategy
-from compacter.compaction.strategies import BUILT_IN, Shorten, Truncate, shorten_largest
+from compacter.compaction.strategies import (
+    BUILT_IN,
+    Compacting,
+    CompactionStrategy,
+    Shorten,
+    Truncate,
+)
 from compacter.compaction.summarize import RulesTooLongError, extract, read_head
 from compacter.effects import AskSummarizer, World
 from compacter.errors import CompactionError, FunctionError
@@ -23,26 +28,24 @@ from compacter.events import (
     CompactionFailed,
     CompactionSkipped,
     CompactionStarted,
+    Event,
     SummaryProgress,
 )
 from compacter.messages.format import Message
 from compacter.summary.message import NoSummaryError, read_out
 
+E = TypeVar("E", bound=Event)
+
 # Where no strategy made the request small enough.
 _LAST_RESORT = Shorten()
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """A finished compaction."""
-
-    conversation: Conversation
-    event: CompactionEvent
-    """Not sent yet: a hook that repeats the call is to find the compaction in the memory."""
-
-
-async def compact(plan: CompactionPlan, world: World) -> Compaction | None:
-    """Make one compaction, and return ``None`` if nothing could be reduced or a hook prevented it.
+async def compact(
+    plan: CompactionPlan, world: World
+) -> tuple[Conversation, CompactionEvent] | None:
+    """Make one compaction, and return the compacted conversation and the event, which is not sent
+    yet: a hook that repeats the call is to find the compaction in the memory. ``None`` if nothing
+    could be reduced or a hook prevented it.
 
     ``plan`` is what ``plan_compaction`` returned. Raises ``CompactionError`` if no summary can be
     made and there is no fallback.
@@ -52,42 +55,29 @@ async def compact(plan: CompactionPlan, world: World) -> Compaction | None:
     approved = await _approved(plan, world)
     if approved is None:
         return None
-    limit = approved.target
-    target = limit
-    strategies = plan.options.strategy
-    if target is None and len(strategies) > 1 and approved.cut:
-        # What compacting the planned head would leave.
-        target = approved.tail_size + approved.sizes.summary(approved.head_size)
-    first = plan = replace(approved, target=target)
+    first = plan = approved
     if first.cut or first.is_required:
-        await world.emit(
-            CompactionStarted(
-                original_data_size=first.original_data_size,
-                head_size=first.head_size,
-                **first.facts,
-            )
-        )
+        size = first.original_data_size
+        head = first.head_size
+        await world.emit(_event(CompactionStarted, first, original_data_size=size, head_size=head))
     before = result = first.conversation
+    strategies = first.options.strategy
     for strategies_left, strategy in enumerate(strategies, 1 - len(strategies)):
         if result is not before:
-            if target is None or result.size <= target:
+            if result.size <= first.goal:
                 break
-            plan = _continued(plan, result, limit)
-        plan = replace(plan, is_last=not strategies_left)
-        if not getattr(strategy, "edits", False):
-            plan = _with_short_results(plan, limit)
-            result = plan.conversation
-        result = await _attempt(strategy, plan, world) or result
-    if first.is_required and (result is before or (limit is not None and result.size > limit)):
-        plan = replace(_continued(plan, result, limit), is_last=False)
-        result = await _attempt(_LAST_RESORT, plan, world) or result
+            plan = _continued(plan, result)
+        result = await _attempt(strategy, plan, world, is_last=not strategies_left)
+    if first.is_required and (result is before or not first.fits_size(result.size)):
+        plan = _continued(plan, result)
+        result = await _attempt(_LAST_RESORT, plan, world, is_last=False)
     # Summarize has fallen back itself, or knows why not.
     if first.is_required and result is before and not first.options.summarizes:
-        result = _fall_back(first) or result
+        result = _fall_back(first)
     if result is before:
-        await world.emit(CompactionSkipped(reason="nothing_to_compact", **first.named))
+        await world.emit(_event(CompactionSkipped, first, reason="nothing_to_compact"))
         return None
-    return Compaction(result, _describe(first, result))
+    return result, _describe(first, result)
 
 
 async def _approved(plan: CompactionPlan, world: World) -> CompactionPlan | None:
@@ -97,7 +87,7 @@ async def _approved(plan: CompactionPlan, world: World) -> CompactionPlan | None
         return plan
     answer = await world.approve(plan)
     if answer is None:
-        await world.emit(CompactionSkipped(reason="vetoed", **plan.named))
+        await world.emit(_event(CompactionSkipped, plan, reason="vetoed"))
         return None
     # A hook may change the cut; everything else is derived from it.
     cut: object = answer.cut
@@ -106,37 +96,29 @@ async def _approved(plan: CompactionPlan, world: World) -> CompactionPlan | None
     return plan
 
 
-def _continued(plan: CompactionPlan, result: Conversation, limit: int | None) -> CompactionPlan:
-    """Return the plan of compacting what a strategy has left, to the limit of the request."""
+def _continued(plan: CompactionPlan, result: Conversation) -> CompactionPlan:
+    """Return the plan of compacting what a strategy has left."""
     # A cut that a hook has set leaves as many messages in the tail.
     cut = plan.cut - len(plan.messages) + len(result.messages)
-    made = plan_compaction(replace(plan, conversation=result, cut=cut, target=limit))
-    return replace(made, target=plan.target)
+    return plan_compaction(replace(plan, conversation=result, cut=cut))
 
 
-def _with_short_results(plan: CompactionPlan, limit: int | None) -> CompactionPlan:
-    """Return the plan with the results shortened that no model has answered yet, each to a fair
-    share of what the limit leaves beside the summary; the plan itself if they fit.
+def _checked(
+    plan: CompactionPlan, messages: Sequence[Message], name: str, *, edits: bool = False
+) -> tuple[Conversation, list[str]]:
+    """Read the result of the strategy of this name, and return it with what is wrong with it; note
+    the name if it may be sent.
     """
-    read = plan.conversation
-    if not plan.is_required or limit is None or not plan.cut:
-        return plan
-    unread = {
-        index: read.sizes[index]
-        for index in range(first_unread(plan), len(read.sizes))
-        if not plan.protected[index]
-    }
-    whole = sum(unread.values())
-    left = limit - plan.tail_size + whole
-    room = left - min(plan.sizes.summary(plan.head_size), max(left, 0) // 2)
-    if whole <= room:
-        return plan
-    messages = shorten_largest(plan, unread, room)
-    result, faults = check(read, messages, alternate=plan.alternates, edits=True)
-    if faults:
-        return plan
-    plan.tally.add(strategy=(_LAST_RESORT.name,))
-    return _continued(plan, result, limit)
+    after, faults = check(plan.conversation, messages, alternate=plan.alternates, edits=edits)
+    if not faults:
+        plan.tally.add(strategy=(name,))
+    return after, faults
+
+
+def _event(kind: type[E], plan: CompactionPlan, **facts: Any) -> E:
+    """Return an event of this kind, with those of its fields that the plan has."""
+    known = {**plan.tally, **plan.facts, **facts}
+    return kind(**{name: known[name] for name in known.keys() & kind.model_fields.keys()})
 
 
 def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
@@ -144,13 +126,14 @@ def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
     before = plan.conversation
     tokens = plan.sizes.calibration.tokens
     origins = origins_of(before.messages, after.messages)
-    kept = set(origins)
-    gone = [index for index in range(len(before.messages)) if index not in kept]
+    gone = sorted({*range(len(before.messages))}.difference(origins))
     text: str | None = None
     if after.prior is not None and origins[after.prior] is None:
         text = after.format.plain_text(after.messages[after.prior])
     summary, ledger = read_out(text or "")
-    return CompactionEvent(
+    return _event(
+        CompactionEvent,
+        plan,
         original_data_size=before.size,
         compacted_data_size=after.size,
         summary=summary,
@@ -161,16 +144,15 @@ def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
         original_tokens=tokens(before.size),
         compacted_tokens=tokens(after.size),
         discarded=tuple(before.messages[index] for index in gone),
-        **(plan.tally | {"strategy": "+".join(dict.fromkeys(plan.tally["strategy"]))}),
-        **plan.facts,
+        strategy="+".join(dict.fromkeys(plan.tally["strategy"])),
     )
 
 
 async def _attempt(
-    strategy: CompactionStrategy, plan: CompactionPlan, world: World
-) -> Conversation | None:
-    """Run the strategy and return its checked result; ``None`` if it changed nothing, or the result
-    may not be sent.
+    strategy: CompactionStrategy, plan: CompactionPlan, world: World, *, is_last: bool
+) -> Conversation:
+    """Run the strategy and return its checked result; the plan's conversation if it changed
+    nothing, or the result may not be sent.
 
     A result that may not be sent is reported in an event; after the last strategy, or if there is
     no summary, it is replaced by the fallback. Raises ``CompactionError`` if the strategy does, or
@@ -178,21 +160,15 @@ async def _attempt(
     """
     before = plan.conversation
     cause: Exception | None = None
-    falls_back = plan.is_last
     is_fatal = False
     why = f"strategy {strategy.name} "
     try:
         messages = await _carry_out(strategy, plan, world)
         if list(map(id, messages)) == list(map(id, before.messages)):
-            return None
-        after, faults = check(
-            before,
-            messages,
-            alternate=plan.alternates,
-            edits=getattr(strategy, "edits", False),
-        )
+            return before
+        edits = getattr(strategy, "edits", False)
+        after, faults = _checked(plan, messages, strategy.name, edits=edits)
         if not faults:
-            plan.tally.add(strategy=(strategy.name,))
             return after
         why += f"is refused: {'; '.join(faults[:3])}"
     except CompactionError:
@@ -200,30 +176,24 @@ async def _attempt(
     except NoSummaryError as error:
         why = str(error)
         cause = error.cause
-        falls_back = not isinstance(error, RulesTooLongError)
+        is_last = not isinstance(error, RulesTooLongError)
         is_fatal = plan.summary is not None or not plan.options.fallback
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         cause = error
         why += f"failed, as {error}" if isinstance(error, FunctionError) else "raised"
-    tally = plan.tally
-    costs = {name: tally[name] for name in tally.keys() & CompactionFailed.model_fields.keys()}
-    failed = CompactionFailed(
-        reason=why,
-        error="" if cause is None or isinstance(cause, FunctionError) else type(cause).__name__,
-        cause=cause,
-        **costs,
-        **plan.named,
-    )
-    await world.emit(failed)
+    name = "" if cause is None or isinstance(cause, FunctionError) else type(cause).__name__
+    await world.emit(_event(CompactionFailed, plan, reason=why, error=name, cause=cause))
     if is_fatal:
         raise CompactionError(
             f"no summary could be had: {why}{f': {cause}' if cause else ''}"
         ) from cause
-    return _fall_back(plan) if falls_back else None
+    return _fall_back(plan) if is_last else before
 
 
-def _fall_back(plan: CompactionPlan) -> Conversation | None:
-    """Return the checked result of the first fallback that works; ``None`` if none does."""
+def _fall_back(plan: CompactionPlan) -> Conversation:
+    """Return the checked result of the first fallback that works; the plan's conversation if none
+    does.
+    """
     for fallback in plan.options.fallback if plan.cut else ():
         # No room, or a redaction that raised: the next one then.
         with suppress(Exception):
@@ -231,11 +201,11 @@ def _fall_back(plan: CompactionPlan) -> Conversation | None:
                 messages = plan.replace_head(extract(plan, read_head(plan)))
             else:
                 messages = Truncate().compact(plan)
-            after, faults = check(plan.conversation, messages, alternate=plan.alternates)
+            after, faults = _checked(plan, messages, fallback)
             if not faults:
-                plan.tally.add(fallback=True, strategy=(fallback,))
+                plan.tally.add(fallback=True)
                 return after
-    return None
+    return plan.conversation
 
 
 async def _carry_out(
@@ -248,9 +218,9 @@ async def _carry_out(
     """
     copies: list[tuple[Any, Any]] = []
     for message in () if type(strategy) in BUILT_IN.values() else plan.messages:
-        members = message if isinstance(message, dict) else getattr(message, "__dict__", None)
         # A message that cannot be copied is not checked.
         with suppress(Exception):
+            members = message if isinstance(message, dict) else vars(message)
             copies.append((members, copy.deepcopy(members)))
     try:
         answer = strategy.compact(plan)
@@ -288,7 +258,7 @@ async def _converse(flow: Compacting, plan: CompactionPlan, world: World) -> Seq
                 piece = question.piece
                 pieces = question.pieces
                 if pieces > 1:
-                    await world.emit(SummaryProgress(piece=piece, pieces=pieces, **plan.named))
+                    await world.emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
                 tally.add(summarizer_calls=1)
                 reply = outcome = await world.ask(question)
                 tally.add(

@@ -1,16 +1,13 @@
 """How large something may be: the answers to that question, and the numbers behind the answers.
 
-`Calibration` is what is learnt of a model from one call to the next; `Sizes` answers for one
-request, and `room.py` divides the room of one compaction. Sizes are data sizes in characters unless
-tokens are named.
+`Calibration` is what is learnt of a model from one call to the next, and `Sizes` answers for one
+request and its compaction. Sizes are data sizes in characters unless tokens are named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from string import ascii_letters
-from typing import Any, Protocol
+from typing import Any
 
 from compacter.summary.message import FRAME
 
@@ -38,48 +35,29 @@ _MOST_CHARS_PER_TOKEN = 20.0
 _MOST_TEXT = 6.0
 # Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
 _FEWEST_LEARNT = 50
-# Tokens that a chat template may put around a message.
-_TEMPLATE = 8
-_LETTERS = ascii_letters.encode()
 # Part of the window that a model's text may take, and its share with the lines beside it. On agents
 # with made-up tasks an eighth had 1.00 of the needs in the request, a quarter .96, a twelfth .99;
 # on real runs a quarter had .868 of the names, an eighth .836.
 _SUMMARY_PART = 8
 _WITH_LINES = 1.5
-# Fewest tokens that a summary is given: two or three sentences, and a line beside them.
-FEWEST_SUMMARY = 96
-# Parts of what a summary replaces, and characters, as a smaller summary has no sentences: of a
-# summary without a model, and of lines beside a model's text if no window is known. Times .6 and
-# 1.5 they change neither made-up tasks nor real runs.
-EXTRACT_PART = 3
-LEAST_TEXT = 200
-# The lines beside a model's text.
-_LINES_PART = 8
-_LEAST_LINES = 800
-# Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
-# estimated too high or from pictures, must not make English quotes seem lighter than they are.
-# Between .5 and 1 it changes one need in ninety of made-up tasks.
-_LEAST_SCALE = 0.8
-# Share of the limit up to which quotes may fill a request: the newest messages may cost more tokens
-# a character than those that were counted, and quotes are worth no refusal. On agents with made-up
-# tasks 12 requests are refused with .93, and 14 with .97.
-_QUOTES_MARGIN = 0.93
-# The share while no number of the provider is known: the tokenizers in use differ by a seventh on
-# one text. Between .75 and .95 it changes nothing on made-up tasks.
-_UNSURE_MARGIN = 0.85
-# Share of the smallest refused request up to which quotes may fill one if the window is unknown: it
-# may have been far over the window.
-_REFUSED_BEFORE = 0.5
-# Share of the size for a preparation from which requests are noted: only one that continues the
-# request before begins a preparation.
-_NOTED = 1 / 2
-# Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
-# long as several turns. On agents with made-up tasks .75 costs 3 % more tokens, and .95 changes
-# nothing.
+# Parts of what a summary replaces: of a summary without a model, and of lines beside a model's
+# text. Times .6 and 1.5 they change neither made-up tasks nor real runs.
+_EXTRACT_PART = 3
+_LINES_PART = 6
+# Smallest text of a summary: two or three sentences. Times .6 and 1.5 it changes nothing either.
+_LEAST_TEXT = 300
+# Share of a budget given by hand that a summary without a model gets: passages chosen from the head
+# are needed later more often than a tail. On real conversations at a fifth of their size: facts .55
+# with half of it, .62 with .85, .68 with all.
+_OF_BUDGET = 0.92
+# Share of a limit up to which quotes may fill a request: the newest messages may cost more tokens a
+# character than those that were counted, and quotes are worth no refusal. On agents with made-up
+# tasks 12 requests are refused with .9 and .93, and 14 with .97.
+_QUOTES_MARGIN = 0.9
+# Latest size to begin a preparation at, as a share of the size at which a compaction is due: the
+# summary takes as long as several turns. On agents with made-up tasks .75 costs 3 % more tokens,
+# and .95 changes nothing.
 _BEFORE_LIMIT = 7 / 8
-# Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
-# that the presets have.
-_USUAL = 0.7
 
 
 # -- what is learnt of a model ---------------------------------------------------------------------
@@ -147,26 +125,24 @@ class Calibration:
         if tokens <= self.taken:
             return
         self.taken = tokens
-        if self.window is not None and tokens > self.window:
-            self.window = None
-            self.is_bracketed = False
         if tokens >= self.refused:
             self.refused = 0
-        self._bracket()
+        self._settle()
 
     def refuse(self, tokens: int) -> None:
         """Learn from a request of an estimated size that was refused without a number."""
         self.refused = min(tokens, self.refused or tokens)
         if self.taken >= self.refused:  # The window has become smaller since.
             self.taken = 0
-        if self.window is not None and self.refused < self.window and self.learnt:
-            self.window = None
-        self._bracket()
+        self._settle()
 
-    def _bracket(self) -> None:
-        """Take the middle between what was answered and what was refused for the window, if no
-        number states it.
+    def _settle(self) -> None:
+        """Drop a window that does not hold, and take the middle between what was answered and what
+        was refused, if no number states it.
         """
+        window = self.window or 0
+        if window < self.taken or (self.learnt and 0 < self.refused < window):
+            self.window = None
         if self.taken and self.refused and (self.window is None or self.is_bracketed):
             self.window = (self.taken + self.refused) // 2
             self.is_bracketed = True
@@ -187,40 +163,15 @@ class Calibration:
         return max(script * self.scale, self.learnt / self.chars_per_token)
 
 
-def most_tokens(texts: Iterable[str]) -> int:
-    """Return an upper bound on the number of tokens of these messages' texts, for any tokenizer.
-
-    The worst case is one token per byte, for emoji and scripts unknown to the tokenizer. Blanks are
-    part of the next word, and four letters count as three tokens (random base64 text has 1.4
-    letters per token, words four and more).
-    """
-    most = 0
-    for text in texts:
-        solid = text.encode("utf-8", "surrogatepass").translate(None, b" ")
-        letters = len(solid) - len(solid.translate(None, _LETTERS))
-        most += len(solid) - letters // 4 + _TEMPLATE
-    return most
-
-
 # -- one request -----------------------------------------------------------------------------------
-
-
-class SizeOptions(Protocol):
-    """The options that sizes depend on; ``Options`` has all of them."""
-
-    summarizer: Any
-    max_summary_tokens: int
-    compact_ratio: float
-    trigger_tokens: Any
-    prepare_tokens: int | float | None
-    recall: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """The sizes of one request and its parts, by the options and what is known of the model."""
 
-    options: SizeOptions
+    options: Any
+    """The ``Options`` of the ``Compacter``."""
     calibration: Calibration = field(default_factory=Calibration)
     overhead: int = 0
     """Size of the tools, and of a system prompt outside the messages."""
@@ -260,8 +211,11 @@ class Sizes:
         if window is None:
             return None if is_share else int(trigger)
         wanted = int(trigger * window if is_share else trigger)
-        room = window - min(self.output_tokens, int(window * MOST_RESERVED))
-        return max(1, min(wanted, room))
+        return max(1, min(wanted, self._for_input(window)))
+
+    def _for_input(self, window: int) -> int:
+        """Return the tokens of a window that the output leaves for the input."""
+        return window - min(self.output_tokens, int(window * MOST_RESERVED))
 
     @property
     def trigger(self) -> int | None:
@@ -305,11 +259,11 @@ class Sizes:
         if begin is None:
             return None
         limit = self.trigger or int((self.calibration.window or 0) * MARGIN)
-        if limit:
-            begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
+        limit = limit or int(begin / _BEFORE_LIMIT)
+        begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
         if tokens < begin:
-            return (0.0 if tokens >= begin * _NOTED else -1.0), 1
-        limit = limit or int(begin / _USUAL)
+            # From half of it on the request is noted, so that the next one is seen to continue it.
+            return (0.0 if tokens >= begin / 2 else -1.0), 1
         growth = max(0.0, 1 - tokens / limit)
         target = int(limit * self.calibration.chars_per_token) - self.overhead
         return min(1.0, self.options.compact_ratio + growth), max(1, target)
@@ -331,13 +285,15 @@ class Sizes:
             return 0, 0
         calibration = self.calibration
         window = self.room
-        of_quotes = script * max(calibration.scale, _LEAST_SCALE)
+        # A smaller scale, learnt from pictures or from a script that is estimated too high, must
+        # not make English quotes seem lighter than they are.
+        of_quotes = script * max(calibration.scale, 1.0)
         wanted = int(recall.room_in_tokens(window) / of_quotes)
         if window is not None:
-            output = min(self.output_tokens, int(window * MOST_RESERVED))
-            limit = (window - output) * (_QUOTES_MARGIN if calibration.learnt else _UNSURE_MARGIN)
+            limit = self._for_input(window) * _QUOTES_MARGIN
         elif calibration.refused:
-            limit = calibration.refused * _REFUSED_BEFORE
+            # That one may have been far over the window.
+            limit = calibration.refused / 2
         else:
             return wanted, wanted
         return wanted, int((limit - size * calibration.tokens_of_one(script)) / of_quotes)
@@ -353,6 +309,69 @@ class Sizes:
 
     # -- a compaction ------------------------------------------------------------------------------
 
+    def largest_tail(self, room: int, free: int, reserved: int, budget: int) -> int:
+        """Return the largest size of the compactable messages that stay: ``1 - compact_ratio`` of
+        what fits, less if summary and quotes leave less.
+
+        Args:
+            room: What fits beside the messages that must stay and the declared rules.
+            free: Size of the messages that may be compacted.
+            reserved: Size to leave free for quotes, half of the room at most.
+            budget: A target given by hand, all of which is to be used; 0 without one.
+        """
+        left = _beside(room, reserved)
+        summary = min(self.summary(free), max(left // 2, FRAME))
+        if budget and self.options.summarizer == "extractive":
+            summary = int(left * _OF_BUDGET)
+        return min(left - summary, room - int(room * self.options.compact_ratio))
+
+    def longest_tail(self, room: int) -> int:
+        """Return the size of the compactable messages that may stay whatever the ratio is: all of
+        the room but the shortest summary.
+        """
+        return room - FRAME - _LEAST_TEXT
+
+    def longest_text(self, replaced: int, left: int, reserved: int, budget: int) -> int:
+        """Return the largest size of a summary's text: less than what it replaces, and within the
+        target.
+
+        A budget that is smaller than what must stay cannot be kept; the summary then gets a share
+        of it, because losing everything would be worse.
+
+        Args:
+            replaced: Size of the messages that it replaces, less that of the declared rules.
+            left: What fits beside the messages that stay and the rules.
+            reserved: Size to leave free for quotes, half of what is left at most.
+            budget: A target given by hand; 0 without one.
+        """
+        left = _beside(left - FRAME, reserved)
+        if left < 0 and budget:
+            left = int(budget * _OF_BUDGET)
+        return min(replaced - FRAME - 1, left)
+
+    def text(self, replaced: int, *, by_model: bool) -> int:
+        """Return the size of a summary's text in place of so many characters: of a model's with the
+        lines beside it, or of one that is made without a model.
+        """
+        tokens = self.summary_tokens(replaced)
+        size = int(tokens * _WITH_LINES * self.calibration.text_per_token)
+        if by_model:
+            return size
+        most = int(self.options.max_summary_tokens * self.calibration.chars_per_token)
+        return min(size, most, max(replaced // _EXTRACT_PART, _LEAST_TEXT))
+
+    def text_within(self, longest: int, replaced: int, budget: int, *, by_model: bool) -> int:
+        """Return the size of a summary's text if ``longest`` is the largest it may have. A budget
+        is used up.
+        """
+        size = longest if budget else min(longest, self.text(replaced, by_model=by_model))
+        # What stays may be too large by itself: then it is shortened, not the model's text.
+        return max(size, _LEAST_TEXT) if by_model else size
+
+    def summary(self, replaced: int) -> int:
+        """Return the size to leave for a summary message in place of so many characters."""
+        return self.text(replaced, by_model=self.options.summarizer != "extractive") + FRAME
+
     def summary_tokens(self, replaced: int) -> int:
         """Return the tokens that a model's text may have in place of so many characters: the
         option, capped to a share of a known window and to what it replaces.
@@ -360,25 +379,14 @@ class Sizes:
         share = int(replaced / self.calibration.text_per_token)
         if self.calibration.window:
             share = min(share, self.calibration.window // _SUMMARY_PART)
-        return min(self.options.max_summary_tokens, max(FEWEST_SUMMARY, share))
-
-    def summary(self, replaced: int) -> int:
-        """Return the size to leave for a summary message in place of so many characters."""
-        text = self.text_beside_lines(replaced)
-        if self.options.summarizer == "extractive":
-            text = min(text, max(replaced // EXTRACT_PART, LEAST_TEXT))
-        return text + FRAME
-
-    def text_beside_lines(self, replaced: int) -> int:
-        """Return the size of a model's text in place of so many characters, and the lines beside
-        it.
-        """
-        tokens = self.summary_tokens(replaced)
-        return int(tokens * _WITH_LINES * self.calibration.text_per_token)
+        most: int = self.options.max_summary_tokens
+        return min(most, max(int(_LEAST_TEXT / CHARS_PER_TOKEN), share))
 
     def lines(self, text: int, replaced: int) -> int:
         """Return the part of a summary's text that lines beside a model's have."""
-        lines = text // 3
-        if self.calibration.window:
-            return lines
-        return min(lines, max(replaced // _LINES_PART, min(_LEAST_LINES, replaced // 2)))
+        return min(text // 3, replaced // _LINES_PART)
+
+
+def _beside(room: int, reserved: int) -> int:
+    """Return what a reserved part leaves of a room, at least half of it."""
+    return room - min(reserved, max(room, 0) // 2)

@@ -1,60 +1,112 @@
-"""Strategies without a model: drop the head, clear tool results, shorten the largest messages; and
-the chain, which tries several.
+"""The interface of strategies: what one is passed, and what it must return. And those without a
+model: drop the head, clear tool results, shorten the largest messages; and the chain, which tries
+several.
 """
 
 from __future__ import annotations
 
-import re
+import inspect
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.protocol import (
-    CompactionStrategy,
-    FunctionStrategy,
-    StrategyLike,
-    check_name,
-    is_async,
-)
 from compacter.compaction.summarize import Summarize
+from compacter.effects import Effect
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
 from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size, shorten
 
-_NOTE = re.compile(r"(\d+) earlier messages? left out without a summary\.")
+Compacting = Generator[Effect[Any], Any, Sequence[Message]]
+"""A strategy that needs a model is a generator of effects that returns the compacted list."""
+
+
+@runtime_checkable
+class CompactionStrategy(Protocol):
+    """A way to compact. A class with a ``name`` and this one method is enough.
+
+    Where a strategy is taken, a plain function of a plan will do: ``strategy=lambda plan:
+    plan.keep(...)``.
+
+    ``compact`` must promise:
+
+    * The list it returns is made of the plan's own message objects, in their order, and at most one
+      more: what ``plan.replace_head`` or ``plan.keep`` put beside them. Only a strategy that also
+      has ``edits = True`` may return changed copies, one for one, of what is not protected; it is
+      called even if nothing can be compacted.
+    * Messages are read only. One that was changed in place is put back, and the result refused.
+    * What is ``plan.protected`` is in it, tool calls keep their results and results their calls,
+      and it is smaller than what came in. The list as it came in, unchanged, means that there is
+      nothing this strategy can do.
+    * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and
+      a result that breaks one of these promises, is reported in a ``CompactionFailed`` event and
+      never sent; the option ``fallback`` is used.
+    """
+
+    @property
+    def name(self) -> str:
+        """A stable name that events carry."""
+        ...
+
+    def compact(self, plan: CompactionPlan) -> Sequence[Message] | Compacting:
+        """The compacted list, or a generator of effects that returns it.
+
+        Args:
+            plan: The messages, their sizes, the goal, and the methods that make a new list.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionStrategy:
+    """A plain function of a plan as a strategy, under the function's name."""
+
+    function: Callable[[CompactionPlan], Sequence[Message] | Compacting]
+    name: str
+
+    def compact(self, plan: CompactionPlan) -> Sequence[Message] | Compacting:
+        """Return what the function returns."""
+        return self.function(plan)
+
+
+StrategyLike: TypeAlias = (
+    CompactionStrategy | Callable[[CompactionPlan], Sequence[Message] | Compacting]
+)
+"""A strategy, or a function that acts as one."""
+
+
+def is_async(value: object) -> bool:
+    """Return whether a function, or an object's ``__call__``, is a coroutine function."""
+    # The method itself: a callable object is no coroutine function, but its ``__call__`` may be.
+    called = getattr(value, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(called)
+
+
+# -- the strategies without a model ----------------------------------------------------------------
+
+_NOTE = "Earlier messages were left out without a summary."
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Replaces the head with a note of how many messages were dropped. A prior summary is kept
-    below the note.
+    """Replaces the head with a note that messages were left out. A prior summary is kept below the
+    note.
     """
 
-    name: str = "truncate"
+    name: str = field(default="truncate", init=False)
     """Name that events carry."""
-
-    def __post_init__(self) -> None:
-        check_name(self)
 
     def compact(self, plan: CompactionPlan) -> list[Message]:
         """Return the list of ``plan`` without its head, with the prior summary below the note."""
-        summary = plan.prior_summary() or Summary()
-        dropped = len(plan.compacted) - (plan.prior is not None)
-        if not dropped:
+        if plan.compacted in ((), (plan.prior,)):
             return list(plan.messages)
-        others: list[str] = []
-        for note in summary.notes:
-            earlier = _NOTE.fullmatch(note)
-            if earlier:
-                dropped += int(earlier[1])
-            else:
-                others.append(note)
-        note = f"{dropped} earlier message{'s' if dropped > 1 else ''} left out without a summary."
-        return plan.replace_head(replace(summary, notes=(*others, note)))
+        prior = plan.prior_summary() or Summary()
+        # Of an earlier time it stands there already.
+        notes = dict.fromkeys((*prior.notes, _NOTE))
+        return plan.replace_head(replace(prior, notes=tuple(notes)))
 
 
 # Least size of one of a message's texts, in characters with its receipt.
@@ -132,57 +184,40 @@ class Shorten:
     """Its results contain changed copies of messages, one for one."""
 
     def __post_init__(self) -> None:
-        whole_number("min_size", self.min_size, least=100, of="characters")
+        whole_number("min_size", self.min_size, least=_LEAST, of="characters")
 
     def compact(self, plan: CompactionPlan) -> list[Message]:
         """Return the list of ``plan`` with the largest messages shortened, no more than needed."""
-        whole = plan.size()
-        goal = whole // 2 if plan.target is None else plan.target
-        free = {
+        read = plan.conversation
+        sizes = {
             index: size
-            for index, size in enumerate(plan.conversation.sizes)
-            if not plan.protected[index] and index != plan.conversation.prior
+            for index, size in enumerate(read.sizes)
+            if not plan.protected[index] and index != read.prior
         }
-        return shorten_largest(plan, free, goal - whole + sum(free.values()), self.min_size)
-
-
-def shorten_largest(
-    plan: CompactionPlan, sizes: Mapping[int, int], room: int, least: int = LEAST_SHORTENED
-) -> list[Message]:
-    """Return the messages of a plan with some of them shortened to fair shares of a room.
-
-    Args:
-        plan: The messages, which are not changed.
-        sizes: Index and size, in characters, of each message that may be shortened.
-        room: Size that these messages may have together, in characters; the largest ones are
-            shortened to one size.
-        least: Smallest size of a shortened message, in characters.
-    """
-    # The largest size of a message with which the total is within the room.
-    ceiling = (
-        bisect_right(
-            range(max(sizes.values(), default=0) + 1),
-            room,
-            least + 1,
-            key=lambda most: sum(min(size, most) for size in sizes.values()),
+        # The largest size of a message with which the total is within the goal.
+        ceiling = (
+            bisect_right(
+                range(max(sizes.values(), default=0) + 1),
+                plan.goal - read.size + sum(sizes.values()),
+                self.min_size + 1,
+                key=lambda most: sum(min(size, most) for size in sizes.values()),
+            )
+            - 1
         )
-        - 1
-    )
-    redact = plan.options.redact
+        redact = plan.options.redact
 
-    def cut(text: str, most: int) -> str:
-        short = shorten(text, most)
-        # Half of a secret would not be recognised later, in a summary or the memory.
-        return short if redact is None or short == text else shorten(redact(text), most)
+        def cut(text: str, most: int) -> str:
+            short = shorten(text, most)
+            # Half of a secret would not be recognised later, in a summary or the memory.
+            return short if redact is None or short == text else shorten(redact(text), most)
 
-    out = list(plan.messages)
-    form = plan.conversation.format
-    for index, size in sizes.items():
-        texts = (part for part in plan.conversation.parts(index) if part.kind in EDITED)
-        # Else the texts are not what makes it too large.
-        if size > ceiling > size - sum(len(part.text) for part in texts):
-            out[index] = shorten_message(form, out[index], size - ceiling, cut)
-    return out
+        out = list(plan.messages)
+        for index, size in sizes.items():
+            texts = (part for part in read.parts(index) if part.kind in EDITED)
+            # Else the texts are not what makes it too large.
+            if size > ceiling > size - sum(len(part.text) for part in texts):
+                out[index] = shorten_message(read.format, out[index], size - ceiling, cut)
+        return out
 
 
 def shorten_message(
@@ -205,15 +240,10 @@ def shorten_message(
         spans: Returns beginnings and ends of the texts within one that may be shortened.
         edited: Kinds of parts to shorten.
     """
-    total = 0
+    texts = (part.text for part in form.all_parts(message, 0) if part.kind in edited)
+    total = sum(end - begin for text in texts for begin, end in spans(text))
 
-    def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - as every edit
-        nonlocal total
-        if kind in edited:
-            total += sum(end - begin for begin, end in spans(text))
-        return text
-
-    def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
+    def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - as every edit
         if kind not in edited:
             return text
         pieces = list[str]()
@@ -225,7 +255,6 @@ def shorten_message(
         short = "".join((*pieces, text[at:]))
         return short if len(short) < len(text) else text
 
-    form.rewrite(message, measure)
     return form.rewrite(message, edit)
 
 
@@ -234,7 +263,7 @@ class Chain(tuple[CompactionStrategy, ...]):
     request fits.
 
     Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If no
-    limit is known, the goal is the size that compacting the head would leave.
+    limit is known, the goal is half of the size.
 
     Args:
         *strategies: Strategies, functions of a plan, or sequences of them.

@@ -7,14 +7,11 @@ compacted does not wait for them.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.protocol import check_name
-from compacter.compaction.room import longest_summary, text_size
 from compacter.effects import AskSummarizer, Effect
-from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
@@ -56,10 +53,16 @@ def extract(plan: CompactionPlan, head: Head) -> Summary:
     """
     from compacter.summary.write import quote
 
-    room = text_size(plan, by_model=False)
-    if plan.has_budget and not head.prior.story:
+    room = _text_size(plan, by_model=False)
+    if plan.budget and not head.prior.story:
         room += STORY_FRAME
     return quote(head, room)
+
+
+def _text_size(plan: CompactionPlan, *, by_model: bool) -> int:
+    return plan.sizes.text_within(
+        plan.longest_summary, plan.head_size, plan.budget, by_model=by_model
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,8 @@ class Summarize:
     When no summary can be had, the fallbacks of ``Compacter`` take over, in their order.
     """
 
-    name: str = "summarize"
+    name: str = field(default="summarize", init=False)
     """Name that events carry."""
-
-    def __post_init__(self) -> None:
-        check_name(self)
 
     def compact(self, plan: CompactionPlan) -> Generator[Effect[Any], Any, list[Message]]:
         """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` where none can be
@@ -87,16 +87,11 @@ class Summarize:
         if not plan.compacted:
             return list(plan.messages)
         rules = plan.rules_size
-        tokens = int(rules / calibration.text_per_token)
-        if calibration.window is not None and tokens >= calibration.window:
-            raise CompactionError(
-                f"the option rules takes about {tokens} tokens, and the window has "
-                f"{calibration.window}"
-            )
-        longest = longest_summary(plan)
-        if rules > max(0, longest):
+        longest = plan.longest_summary
+        if rules and longest < 0:
+            most = max(0, longest + rules)
             raise RulesTooLongError(
-                f"rules: the declared rules take {rules} characters, a summary may have {longest}"
+                f"rules: the declared rules take {rules} characters, a summary may have {most}"
             )
         if plan.summary is not None:
             from compacter.summary import prompt
@@ -120,7 +115,7 @@ class Summarize:
                 # The instruction that is appended is a message of the user.
                 prefix.append(form.filler("assistant"))
         size = plan.head_size - rules
-        text = text_size(plan, by_model=True)
+        text = _text_size(plan, by_model=True)
         writer = Writer(
             head=head,
             ask=AskSummarizer,
@@ -129,11 +124,11 @@ class Summarize:
             size=size,
             room=text,
             lines=sizes.lines(text, size),
-            space=longest - rules,
+            space=longest,
             tokens=sizes.summary_tokens(size),
             window=calibration.summarizer_window or calibration.window,
             chars_per_token=calibration.text_per_token,
-            fills=plan.has_budget,
+            fills=bool(plan.budget),
             template=options.summary_prompt,
             redact=options.redact,
         )

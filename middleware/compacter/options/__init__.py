@@ -23,7 +23,7 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.protocol import CompactionStrategy, StrategyLike
+from compacter.compaction.strategies import CompactionStrategy, StrategyLike
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent

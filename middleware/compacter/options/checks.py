@@ -13,8 +13,7 @@ from numbers import Real
 from types import NoneType
 from typing import Any, Final
 
-from compacter.compaction.protocol import is_async
-from compacter.compaction.strategies import as_strategies
+from compacter.compaction.strategies import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
 from compacter.overflow import TokenLimit, detect_token_limit

@@ -81,7 +81,7 @@ class Tokens:
 
 def _measure(form: MessageFormat, messages: Sequence[Message]) -> tuple[int, float]:
     """Return the size of messages in characters, and in tokens by the scripts of their texts."""
-    read = Conversation.of(tuple(messages), form)
+    read = Conversation(tuple(messages), form)
     texts = read.texts()
     other = max(0, read.size - sum(map(len, texts)))
     return read.size, sum(map(script_tokens, texts)) + other / _OTHER_PER_TOKEN
@@ -95,7 +95,7 @@ def _budget(
 
     A conversation that is within a window that was given stays as it is.
     """
-    size = Conversation.of(tuple(file.messages), file.format).size
+    size = Conversation(tuple(file.messages), file.format).size
     limit = window or models.window(model)
     count = tokens.count(file.messages)
     if limit is None or (window is None and count <= limit):
