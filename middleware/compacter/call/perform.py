@@ -38,7 +38,6 @@ from compacter.memory.match import View
 from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable, first
 from compacter.messages.format import Message
-from compacter.messages.refusals import SEALED
 from compacter.messages.replies import Reply
 from compacter.runtime.io import IO
 from compacter.runtime.single_flight import LONGEST_WAIT, Flight
@@ -253,9 +252,7 @@ class Performer:
         function: Any = self.function
         try:
             raw = await self.io.call(function, *args, **kwargs)
-            return await streams.opened(
-                self.io, raw, detect, self.binding.quiet, on_error=self.note_late
-            )
+            return await streams.opened(self.io, raw, detect, self.binding.quiet)
         except Exception as error:  # noqa: BLE001 - in the reply
             return Reply(token_limit=detect(error), error=error)
 
@@ -267,14 +264,6 @@ class Performer:
         for flight in beside:
             await flight.wait(self.io, LONGEST_WAIT)
         await self.emit(PreparationFailed(reason=_CROWDED, **self.request.named))
-
-    def note_late(self, error: Exception) -> None:
-        """Note a token limit that ended a stream after its first content, so that the conversation
-        is compacted before its next call.
-        """
-        limit = self.state.detect(error)
-        if limit is not None and limit.source != SEALED:
-            self.state.note_late(self.conversation, limit)
 
     # -- memory and quotes -------------------------------------------------------------------------
 

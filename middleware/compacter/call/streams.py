@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
@@ -36,44 +36,26 @@ class Opening:
     """Chunks that were read already, and the exception that came next."""
     on_end: Callable[[], None] | None = None
     """Called when the stream has been read to its end; not if it is dropped or fails."""
-    on_error: Callable[[Exception], None] | None = None
-    """Called with an exception of the stream after its first content; must raise nothing."""
 
     def take(self) -> Any:
         """Return the next chunk that was read already, or raise the exception that came next."""
         chunk = self.held.popleft()
         if isinstance(chunk, Exception):
-            self.fail()
             raise chunk
         return chunk
-
-    def fail(self, error: Exception | None = None) -> None:
-        """Note that the stream has failed, with an exception that was not judged before."""
-        action = self.on_error
-        self.on_end = None
-        self.on_error = None
-        if action is not None and error is not None:
-            action(error)
-
-    def end(self) -> None:
-        """Note that the stream has been read to its end."""
-        action = self.on_end
-        self.on_end = None
-        self.on_error = None
-        if action is not None:
-            action()
 
 
 Shape = Literal["stream", "async stream", "awaitable"]
 
 
-def _has(kind: type, method: str) -> bool:
+@lru_cache(256)
+def has(kind: type, method: str) -> bool:
+    """Return whether a class has a method. ``hasattr`` is true of any special method of a
+    ``MagicMock``.
+    """
     return callable(inspect.getattr_static(kind, method, None))
 
 
-has: Callable[[type, str], bool] = lru_cache(256)(_has)
-"""Return whether a class has a method. ``hasattr`` is true of any special method of a
-``MagicMock``."""
 _SHAPES: Mapping[str, Shape] = {
     "__next__": "stream",
     "__anext__": "async stream",
@@ -81,13 +63,12 @@ _SHAPES: Mapping[str, Shape] = {
 }
 
 
-def _shape(kind: type) -> Shape | None:
+@lru_cache(256)
+def shape(kind: type) -> Shape | None:
+    """Return the kind of a type's objects, ``None`` for replies. Streams are iterators, not mere
+    collections.
+    """
     return next((shape for method, shape in _SHAPES.items() if has(kind, method)), None)
-
-
-shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
-"""Return the kind of a type's objects, ``None`` for replies. Streams are iterators, not mere
-collections."""
 
 
 def core(stream: Any) -> Any:
@@ -103,19 +84,17 @@ async def opened(
     raw: Any,
     detect: Callable[[BaseException], TokenLimit | None],
     quiet: Callable[[Any], bool] | None = None,
-    *,
-    on_error: Callable[[Exception], None] | None = None,
 ) -> Reply:
     """Return what a function returned as a reply, with its token limit if it is a refusal.
 
     A stream is read up to its first content, its end or an error, and returned as if unread.
     ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token
     limit before the first content is in the reply, with its exception as ``error``; the stream is
-    then closed. ``on_error`` is called with an exception after it.
+    then closed.
     """
     if type(raw) is dict or not has(type(raw), io.iterates):
         return Reply(raw=raw, token_limit=detect_in_reply(raw))
-    opening = Opening(on_error=on_error)
+    opening = Opening()
     source = core(raw)
     response = field(source, "response")
     limit: TokenLimit | None = None
@@ -166,7 +145,6 @@ def replay(stream: Any, opening: Opening) -> Any:
             with_special_methods(stream, _those_of(stream, _REPLAYING))
         else:  # Wrapped twice: the chunks of the inner opening have all been read.
             opening.on_end = earlier.on_end
-            opening.on_error = opening.on_error or earlier.on_error
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
         return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), opening)
@@ -190,54 +168,37 @@ def when_done(stream: Any, action: Callable[[], None]) -> Any:
 _OPENING = "_compacter_opening"
 
 
-def _opening_of(stream: Any, kind: type) -> Opening:
-    """Return the opening of a stream; once it is used up, restore the stream's own class
-    ``kind``.
+@contextmanager
+def _reading(stream: Any) -> Generator[tuple[Opening, Any]]:
+    """Yield a stream's opening, and its own class. The stream gets that class back once the opening
+    is used up, or when the block raises: at the end of the stream, or if it fails.
     """
+    kind: Any = type(stream).__base__
     opening: Opening = stream.__dict__[_OPENING]
-    if not opening.held and opening.on_end is None and opening.on_error is None:
+    if not opening.held and opening.on_end is None:
         _restore(stream, kind)
-    return opening
+    try:
+        yield opening, kind
+    except BaseException as error:
+        _restore(stream, kind)
+        if isinstance(error, (StopIteration, StopAsyncIteration)) and opening.on_end is not None:
+            opening.on_end()
+        raise
 
 
 def _restore(stream: Any, kind: type) -> None:
-    """Give a stream back its own class."""
     if stream.__dict__.pop(_OPENING, None) is not None:
         stream.__class__ = kind
 
 
 def _next(self: Any) -> Any:
-    kind: Any = type(self).__base__
-    opening = _opening_of(self, kind)
-    if opening.held:
-        return opening.take()
-    try:
-        return kind.__next__(self)
-    except StopIteration:
-        _restore(self, kind)
-        opening.end()
-        raise
-    except Exception as error:
-        _restore(self, kind)
-        opening.fail(error)
-        raise
+    with _reading(self) as (opening, kind):
+        return opening.take() if opening.held else kind.__next__(self)
 
 
 async def _anext(self: Any) -> Any:
-    kind: Any = type(self).__base__
-    opening = _opening_of(self, kind)
-    if opening.held:
-        return opening.take()
-    try:
-        return await kind.__anext__(self)
-    except StopAsyncIteration:
-        _restore(self, kind)
-        opening.end()
-        raise
-    except Exception as error:
-        _restore(self, kind)
-        opening.fail(error)
-        raise
+    with _reading(self) as (opening, kind):
+        return opening.take() if opening.held else await kind.__anext__(self)
 
 
 _REPLAYING: Mapping[str, Callable[..., Any]] = {

@@ -61,7 +61,6 @@ class WrappedFunction:
         binding = self.binding
         count_call = self.state.count_call
         idle = self.idle()
-        late = self.state.late
         messages = binding.messages
         param = binding.messages_param
         shape_of = streams.shape
@@ -74,7 +73,7 @@ class WrappedFunction:
             given = kwargs.get(param)
             given = given if type(given) is list else messages(args, kwargs)
             reply = None
-            is_quiet = idle() and not late
+            is_quiet = idle()
             if is_quiet and (type(given) is list or not binding.needs_list(args, kwargs)):
                 before = GiveUps.count
                 try:
@@ -103,14 +102,13 @@ class WrappedFunction:
         function = self.function
         count_call = self.state.count_call
         idle = self.idle()
-        late = self.state.late
         param = self.binding.messages_param
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # What makes a quiet call, said once more: one wrapper within another costs half as
             # much again.
             given = kwargs.get(param)
-            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle():
+            if type(given) is not list or OWN_OPTIONS in kwargs or not idle():
                 return await begin(*args, **kwargs)
             count_call()
             return await self._settle(ASYNC, function(*args, **kwargs), given, args, kwargs)
@@ -182,8 +180,7 @@ class WrappedFunction:
                     return raw
             else:
                 detect = functools.partial(limit_since, before, self.state.detect)
-                note = functools.partial(self._note_late, io, args, kwargs)
-                reply = await streams.opened(io, raw, detect, self.binding.quiet, on_error=note)
+                reply = await streams.opened(io, raw, detect, self.binding.quiet)
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
@@ -229,18 +226,6 @@ class WrappedFunction:
                 return None
         return Reply(raw=raw)
 
-    def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
-        """Read a quiet call whose stream has failed after its first content, and note the token
-        limit, if it is one.
-        """
-        state = self.state
-        with state.safely("reading"):
-            if state.detect(error) is None:
-                return
-            world = self._performer(io, args, kwargs)
-            if not isinstance(read_call(world, learns=True), str):
-                world.note_late(error)
-
     # -- calls that need more; the same code for sync and async ------------------------------------
 
     async def _handle(self, io: IO, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
@@ -263,7 +248,6 @@ class WrappedFunction:
                 return reply.raw
             world.last = reply
         note = ""
-        self.state.take_late(world.conversation)
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
             raw = await world.conduct(answer_recalls(call, raw))
