@@ -253,11 +253,3 @@ def test_an_sdk_sends_its_own_objects_again(wire: str) -> None:
     assert "K-7." in told.model_dump_json()
     assert FACT in json.dumps(model.requests[1]["messages"][-1])
     assert "recall" in json.dumps(model.requests[1]["messages"][-2])
-
-
-def test_a_client_with_two_apis_refuses_the_calls_of_one() -> None:
-    """Only the method that cannot have the tool raises, when it is called."""
-    openai = pytest.importorskip("openai")
-    client = compacter().wrap(openai.OpenAI(api_key="k"))
-    with pytest.raises(ConfigurationError, match="recall_tool"):
-        client.responses.create(model="m", input="Hello")

@@ -12,7 +12,6 @@ from compacter.compaction.sizes import Calibration
 from compacter.events import PassagesRecalled, PreparationFailed
 
 if TYPE_CHECKING:
-
     from tests.conversations import Chat
 
 LINE = "The crane at the pier was looked at, and its rope is in order. "

@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
-from compacter.call.request import ConversationState
+from compacter.call.request import ConversationState, Request, expected_tokens
 from compacter.call.warm import warm_up
 from compacter.compaction.sizes import Calibration
 from compacter.events import (
@@ -158,6 +158,26 @@ class State:
             learnt.summarizer_window = learnt.summarizer_window or window(summarizer)
         learnt.assume_window(window(model))
         return learnt
+
+    def learn_from_last(self, request: Request, calibration: Calibration) -> None:
+        """Calibrate by the usage of the last reply, if its request was an earlier state of this
+        conversation.
+        """
+        noted = self.last_reply
+        self.last_reply = None
+        if noted is None:
+            return
+        tokens, count, last = noted
+        calibration.take(tokens)
+        if count > len(request.original) or id(request.original[count - 1]) != last:
+            return
+        read = request.conversation
+        if read.start >= count:
+            return  # The provider has compacted it since.
+        size = sum(read.sizes[:count]) + request.overhead
+        # The token count of a truncated prompt does not belong to its characters.
+        if expected_tokens(size, tokens, calibration) is None:
+            calibration.learn(size, tokens)
 
     def conversation(self, digest: str) -> ConversationState:
         """Return the state of a conversation, for the trigger."""

@@ -3,29 +3,32 @@ functions.
 
 In this order: the wrappers, which do as little as possible for a quiet call, one that needs nothing
 from compacter; what becomes of a quiet call's reply; `WrappedFunction._handle`, for every other
-call.
+call; reading its arguments.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from types import CoroutineType
-from typing import Any, NoReturn
+from typing import Any
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, Named
+from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
 from compacter.call.call import Call
 from compacter.call.log import outside
 from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
-from compacter.call.reader import read_call
-from compacter.call.recalls import answer_recalls, fault_of
-from compacter.call.request import may_be_cut
+from compacter.call.recalls import answer_recalls, fault_of, with_recall
+from compacter.call.request import Request, may_be_cut
 from compacter.call.state import State
 from compacter.call.warm import warmed_up
+from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
+from compacter.memory.record import conversation_digest
+from compacter.messages.format import Message, get_format
+from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
 from compacter.messages.usage import HAS_USAGE, tokens_read
@@ -73,8 +76,7 @@ class WrappedFunction:
             given = kwargs.get(param)
             given = given if type(given) is list else messages(args, kwargs)
             reply = None
-            is_quiet = idle()
-            if is_quiet and (type(given) is list or not binding.needs_list(args, kwargs)):
+            if idle() and (type(given) is list or not needs_list(given)):
                 before = GiveUps.count
                 try:
                     raw = function(*args, **kwargs)
@@ -116,9 +118,7 @@ class WrappedFunction:
         return call
 
     def generator(self) -> Function:
-        """Return the wrapper of a generator function, which makes the call when its first chunk is
-        requested.
-        """
+        """Return the wrapper of a generator function, which calls at its first chunk."""
         begin = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -140,9 +140,8 @@ class WrappedFunction:
         if options is False:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
-            raise ConfigurationError(
-                f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
-            )
+            fault = f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
+            raise ConfigurationError(fault)
         other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
         other.returns_awaitable = self.returns_awaitable
         return other.synchronous()
@@ -195,9 +194,7 @@ class WrappedFunction:
 
     def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
         """Return a reply that states a token limit, or whose prompt the server may have truncated
-        if there is a hook to tell; ``None`` for any other.
-
-        Of its usage three integers are recorded, for the next call.
+        if there is a hook to tell; ``None`` for any other. Its usage is noted, for the next call.
         """
         limit = detect_in_reply(raw)
         if limit is not None:
@@ -230,10 +227,8 @@ class WrappedFunction:
 
     async def _handle(self, io: IO, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
         """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
-        after the reply to a quiet one.
-
-        If compacter itself fails, the result is that of the unwrapped function, or the provider's
-        own exception. Only ``CompactionError`` is passed on.
+        after the reply to a quiet one. If compacter itself fails, the result is that of the
+        unwrapped function, or the provider's own exception. Only ``CompactionError`` is passed on.
         """
         args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         # A hook must not change what is sent, so nothing is learnt on its behalf.
@@ -242,11 +237,10 @@ class WrappedFunction:
         if isinstance(read, str):
             return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
         world, call = read
-        if reply is not None:
-            if reply.token_limit is None:
-                await world.conduct(call.read_usage(reply.raw))
-                return reply.raw
-            world.last = reply
+        if reply is not None and reply.token_limit is None:
+            await world.conduct(call.read_usage(reply.raw))
+            return reply.raw
+        world.last = reply
         note = ""
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
@@ -257,11 +251,8 @@ class WrappedFunction:
             last = world.last
             if last is None or error is not last.error:
                 self.state.log.failed("compaction", error)
-                reason = (
-                    error
-                    if isinstance(error, FunctionError)
-                    else f"it raised {type(error).__name__}"
-                )
+                is_told = isinstance(error, FunctionError)
+                reason = error if is_told else f"it raised {type(error).__name__}"
                 note = f"could not compact: {reason}"
             elif call.tried:
                 mark_given_up(error)
@@ -274,36 +265,9 @@ class WrappedFunction:
             world.close()
         return await self._end(io, args, kwargs, world.last, note)
 
-    def _performer(self, io: IO, args: Args, kwargs: Named) -> Performer:
-        return Performer(
-            state=self.state,
-            io=io,
-            function=self.function,
-            binding=self.binding,
-            args=args,
-            kwargs=kwargs,
-        )
-
-    async def read(
-        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
-    ) -> tuple[Performer, Call] | str:
-        """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
-
-        ``learns``: whether to calibrate by the last reply.
-        """
-        state = self.state
-        world = self._performer(io, args, kwargs)
-        with state.safely("reading"):
-            world.large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
-            call = await world.compute(functools.partial(read_call, world, learns=learns))
-            return call if isinstance(call, str) else (world, call)
-        return "its messages could not be read"
-
     async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
-        """Return or raise the wrapped function's last reply, with a note; without one, call it as
-        if it were not wrapped.
-
-        Compacter's frames are removed from the exception's traceback.
+        """Return or raise the wrapped function's last reply, with a note and without compacter's
+        frames in its traceback; without a reply, call it as if it were not wrapped.
         """
         if last is None:
             args, kwargs = self.binding.as_list(args, kwargs)
@@ -330,6 +294,115 @@ class WrappedFunction:
 
         return streams.when_done(raw, install)
 
+    # -- reading a call ----------------------------------------------------------------------------
+
+    async def read(
+        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
+    ) -> tuple[Performer, Call] | str:
+        """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
+
+        ``learns``: whether to calibrate by the last reply.
+        """
+        with self.state.safely("reading"):
+            large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
+            read = functools.partial(self._read, io, args, kwargs, large=large, learns=learns)
+            return await io.thread(read) if large else read()
+        return "its messages could not be read"
+
+    def _read(
+        self, io: IO, args: Args, kwargs: Named, *, large: bool, learns: bool
+    ) -> tuple[Performer, Call] | str:
+        """Read the messages, their format, model and limits, and what is known of both."""
+        from compacter.recall.frame import strip
+
+        state = self.state
+        options = state.options
+        binding = self.binding
+        facts = binding.read(args, kwargs)
+        if facts.elsewhere:
+            return facts.elsewhere
+        given = facts.messages
+        history = given if hasattr(given, "pinned_ids") else None
+        messages: list[Message] = [*given] if isinstance(given, Sequence) else []
+        if isinstance(given, str) and given:
+            messages = [{"role": "user", "content": given}]
+        name = binding.param_of(kwargs)
+        if not messages:
+            remedy = f'pass them as {name}=... or name theirs: wrap(function, messages_param="...")'
+            return f"the call has no messages in its argument {name!r}; {remedy}"
+        try:
+            form = get_format(binding.wire_format or recognise(messages, param=name))
+        except UnknownFormatError as error:
+            return str(error)
+        if isinstance(given, str):
+            messages = [form.say("user", given)]
+        # Without the quotes of an earlier call, which a program has put into its history.
+        stripped = strip(messages, form) or messages
+        function = self.function
+        called = facts.model or getattr(function, "__qualname__", type(function).__qualname__)
+        rules = getattr(history, "rules", ())
+        named = options.conversation or getattr(history, "conversation", "")
+        digest = named or conversation_digest(form, stripped)
+        notes_sizes = state.proactive or state.prepares
+        # The digest of the first message alone, so that a new conversation is recognised at its
+        # second call.
+        begun = named or (conversation_digest(form, stripped, 1) if notes_sizes else digest)
+        tools: tuple[object, ...] = ()
+        recall = options.recall
+        if recall is not None and recall.tool and not fault_of(recall, binding):
+            tools = with_recall(binding, facts, form.name, getattr(function, "__name__", ""))
+        by_history = getattr(history, "pinned_ids", frozenset)()
+        request = Request(
+            format=form,
+            original=stripped,
+            messages=stripped,
+            overhead=sum(map(characters_sent, (*facts.beside, *tools[-1:]))),
+            output_tokens=facts.output_tokens,
+            output_option=facts.output_option,
+            model=facts.model,
+            digest=digest,
+            find_pinned=functools.partial(
+                find_pinned, state.pin, format=form, by_history=by_history
+            )
+            if state.pin or by_history
+            else lambda _: (),
+            rules=options.with_declared(rules),
+            archive=getattr(history, "archive", None),
+            alternate=options.alternate_roles,
+            tools=tools,
+        )
+        calibration = state.calibration(called, facts.place)
+        if learns and not state.proactive:
+            state.learn_from_last(request, calibration)
+        world = Performer(
+            state=state,
+            io=io,
+            model=called,
+            large=large,
+            function=function,
+            binding=binding,
+            args=args,
+            kwargs=kwargs,
+            request=request,
+            calibration=calibration,
+            # At its endpoint, as two tenants may begin alike.
+            conversation=state.conversation(f"{facts.endpoint}\0{begun}"),
+            scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
+            place=facts.place,
+            as_passed=history is None and stripped == messages,
+            history=history,
+            version=getattr(history, "version", None),
+        )
+        return world, Call(
+            options,
+            request,
+            calibration,
+            world.conversation,
+            learns=notes_sizes,
+            watched=bool(state.event_hooks),
+            world=world.world,
+        )
+
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
     """Return an async generator function that opens the stream at its first chunk."""
@@ -345,13 +418,6 @@ def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., Async
     return call
 
 
-def _refusing(fault: str) -> Function:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise ConfigurationError(fault)
-
-    return refuse
-
-
 def wrap_function(
     state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None
 ) -> Function:
@@ -361,16 +427,14 @@ def wrap_function(
     ``asynchronous`` states that the result of a plain function is always awaitable, which cannot be
     detected: methods of the SDKs are decorated coroutine functions.
 
-    Raises ``ConfigurationError`` if a function cannot have the tool of ``Quotes(tool=True)``; a
-    vendor's method raises it when it is called, as its client has others.
+    Raises ``ConfigurationError`` if a function cannot have the tool of ``Quotes(tool=True)``. A
+    vendor's method is then called without it, as its client has others.
     """
     fault = fault_of(state.options.recall, binding)
     if fault and not binding.vendors:
         raise ConfigurationError(fault)
     calls = WrappedFunction(state, function, binding)
-    if fault:
-        shaped = _refusing(fault)
-    elif is_kind(inspect.isasyncgenfunction, function):
+    if is_kind(inspect.isasyncgenfunction, function):
         shaped = calls.async_generator()
     elif is_kind(inspect.isgeneratorfunction, function):
         shaped = calls.generator()
