@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any
 
 from compacter.call.warm import warmed_up
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
@@ -45,30 +45,15 @@ class Opening:
         return chunk
 
 
-Shape = Literal["stream", "async stream", "awaitable"]
+def _shapes(kind: type) -> tuple[str, ...]:
+    # ``hasattr`` is true of any special method of a ``MagicMock``.
+    names = ("__next__", "__anext__", "__await__")
+    return tuple(name for name in names if callable(inspect.getattr_static(kind, name, None)))
 
 
-@lru_cache(256)
-def has(kind: type, method: str) -> bool:
-    """Return whether a class has a method. ``hasattr`` is true of any special method of a
-    ``MagicMock``.
-    """
-    return callable(inspect.getattr_static(kind, method, None))
-
-
-_SHAPES: Mapping[str, Shape] = {
-    "__next__": "stream",
-    "__anext__": "async stream",
-    "__await__": "awaitable",
-}
-
-
-@lru_cache(256)
-def shape(kind: type) -> Shape | None:
-    """Return the kind of a type's objects, ``None`` for replies. Streams are iterators, not mere
-    collections.
-    """
-    return next((shape for method, shape in _SHAPES.items() if has(kind, method)), None)
+shapes: Callable[[type], tuple[str, ...]] = lru_cache(256)(_shapes)
+"""Return which methods of a stream, an async stream and an awaitable a type's objects have; none
+for replies. Streams are iterators, not mere collections."""
 
 
 def core(stream: Any) -> Any:
@@ -76,7 +61,7 @@ def core(stream: Any) -> Any:
     events read from it.
     """
     inner = getattr(stream, "_raw_stream", None)
-    return inner if inner is not None and shape(type(inner)) is not None else stream
+    return inner if inner is not None and shapes(type(inner)) else stream
 
 
 async def opened(
@@ -92,7 +77,7 @@ async def opened(
     limit before the first content is in the reply, with its exception as ``error``; the stream is
     then closed.
     """
-    if type(raw) is dict or not has(type(raw), io.iterates):
+    if type(raw) is dict or io.iterates not in shapes(type(raw)):
         return Reply(raw=raw, token_limit=detect_in_reply(raw))
     opening = Opening()
     source = core(raw)

@@ -66,7 +66,7 @@ class WrappedFunction:
         idle = self.idle()
         messages = binding.messages
         param = binding.messages_param
-        shape_of = streams.shape
+        shapes_of = streams.shapes
         read_reply = self._read_reply
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -86,8 +86,8 @@ class WrappedFunction:
                         raise
                     reply = Reply(token_limit=limit, error=error)
                 else:
-                    if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
-                        return self._wrap_result(shape, raw, args, kwargs)
+                    if type(raw) is not dict and (shapes := shapes_of(type(raw))):
+                        return self._wrap_result(shapes, raw, args, kwargs)
                     reply = read_reply(raw, given, kwargs)
                     if reply is None:
                         return raw
@@ -154,12 +154,12 @@ class WrappedFunction:
 
     # -- what a quiet call has returned ------------------------------------------------------------
 
-    def _wrap_result(self, shape: streams.Shape, raw: Any, args: Args, kwargs: Named) -> Any:
+    def _wrap_result(self, shapes: Sequence[str], raw: Any, args: Args, kwargs: Named) -> Any:
         """Return the result for a stream or an awaitable that a plain function returned."""
         outcome = raw, self.binding.messages(args, kwargs), args, kwargs
-        if shape == "stream":
+        if SYNC.iterates in shapes:
             return run(self._settle(SYNC, *outcome))
-        if shape == "async stream":
+        if ASYNC.iterates in shapes:
             return _iterate_later(self._settle)(ASYNC, *outcome)
         self.returns_awaitable = True
         return self._settle(ASYNC, *outcome)
@@ -171,9 +171,9 @@ class WrappedFunction:
         before = GiveUps.count
         try:
             # The first is by far the most common, and quicker to tell.
-            if type(raw) is CoroutineType or streams.shape(type(raw)) == "awaitable":
+            if type(raw) is CoroutineType or streams.shapes(type(raw)) == ("__await__",):
                 raw = await raw
-            if type(raw) is dict or not streams.has(type(raw), io.iterates):
+            if type(raw) is dict or io.iterates not in streams.shapes(type(raw)):
                 reply = self._read_reply(raw, given, kwargs)
                 if reply is None:
                     return raw
@@ -257,9 +257,9 @@ class WrappedFunction:
             elif call.tried:
                 mark_given_up(error)
         else:
-            shape = None if io.asynchronous else streams.shape(type(raw))
-            if shape in ("awaitable", "async stream"):
-                return self._wrap_result(shape, raw, args, kwargs)
+            shapes = () if io.asynchronous else streams.shapes(type(raw))
+            if shapes and io.iterates not in shapes:
+                return self._wrap_result(shapes, raw, args, kwargs)
             return self._install_after(world, call, raw)
         finally:
             world.close()
@@ -339,7 +339,8 @@ class WrappedFunction:
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
         function = self.function
-        called = facts.model or getattr(function, "__qualname__", type(function).__qualname__)
+        kind = type(function).__qualname__
+        called = facts.model or str(getattr(function, "__qualname__", kind))
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
         digest = named or conversation_digest(form, stripped)
@@ -351,7 +352,7 @@ class WrappedFunction:
         recall = options.recall
         if recall is not None and recall.tool and not fault_of(recall, binding):
             tools = with_recall(binding, facts, form.name, getattr(function, "__name__", ""))
-        by_history = getattr(history, "pinned_ids", frozenset)()
+        by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
         request = Request(
             format=form,
             original=stripped,
