@@ -153,8 +153,8 @@ class Compacter(ByHand):
             **options: Options that override them.
 
         Raises:
-            ConfigurationError: A variable is invalid, or looks like a misspelt option. For any
-                other unknown variable with this prefix, a ``UserWarning`` is issued.
+            ConfigurationError: A variable is invalid. For an unknown variable with this prefix, a
+                ``UserWarning`` is issued.
         """
         read = from_environment(os.environ if environment is None else environment, prefix)
         return cls._make({**read, **options})
@@ -374,11 +374,6 @@ def compacted(
     Raises:
         ConfigurationError: An option is unknown or invalid.
     """
-    if isinstance(function, (int, float, str, Mapping)):
-        raise TypeError(
-            "compacted takes options by name, such as @compacted(compact_ratio=0.5), not "
-            f"{function!r}"
-        )
     decorate = partial(
         Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
     )
