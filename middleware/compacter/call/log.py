@@ -60,12 +60,15 @@ class Log:
         others at debug level.
         """
         level: Level = "info" if isinstance(event, (CompactionEvent, MessageShortened)) else "debug"
+        is_new = _is_avoidable(event) and self._is_first(_NUMBER.sub("", event.sentence))
+        if not is_new and self._logger(level) is None:
+            return
         # Not by ``model_dump``: a child forked during its first use would wait for it forever.
         facts = {
             name: value for name, value in event if name not in UNTOLD and value not in (None, "")
         }
         said = event.sentence
-        if _is_avoidable(event) and self._is_first(_NUMBER.sub("", said)):
+        if is_new:
             level = "warning"
             if isinstance(event, CompactionFailed):
                 cause = f"{said}{_circumstances(event.cause)}"

@@ -13,8 +13,6 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
 from typing import Any
 
@@ -28,14 +26,14 @@ from compacter.runtime.io import IO
 from compacter.runtime.objects import with_special_methods
 
 
-@dataclass(slots=True)
 class Opening:
     """Chunks of a stream up to its first content, and a callback for its end."""
 
-    held: deque[Any] = dataclass_field(default_factory=deque)
-    """Chunks that were read already, and the exception that came next."""
-    on_end: Callable[[], None] | None = None
-    """Called when the stream has been read to its end; not if it is dropped or fails."""
+    def __init__(self) -> None:
+        self.held: deque[Any] = deque()
+        """Chunks that were read already, and the exception that came next."""
+        self.on_end: Callable[[], None] | None = None
+        """Called when the stream has been read to its end; not if it is dropped or fails."""
 
     def take(self) -> Any:
         """Return the next chunk that was read already, or raise the exception that came next."""
@@ -90,6 +88,7 @@ async def opened(
             # Unread by the SDK, whose response gives out all bytes.
             return Reply(raw=replay(raw, opening))
         limit = body.found if body.is_document else None
+
     while limit is None:
         try:
             chunk = await io.call(io.step, source, _END)
