@@ -191,10 +191,6 @@ class _Failure(BaseModel):
     cause: Exception | None = Field(default=None, exclude=True, repr=False)
     """The exception itself, which may quote messages; not serialised."""
 
-    def __getstate__(self) -> dict[Any, Any]:
-        # Many exceptions of SDKs cannot be unpickled.
-        return BaseModel.__getstate__(self.model_copy(update={"cause": None}))
-
 
 class CompactionFailed(_Failure, Event):
     """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
@@ -255,19 +251,14 @@ class CompactionReused(Event):
     without another summary.
     """
 
+    _words = "used a compaction made before, {messages_before:,} to {messages_after:,} messages"
+
     messages_before: int
     """Number of messages before."""
     messages_after: int
     """Number of messages after, the summary message included."""
     prepared: bool = False
     """Whether it was made ahead."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "used a compaction that another call has made, 52 to 15 messages"."""
-        counts = f"{self.messages_before:,} to {self.messages_after:,} messages"
-        which = "made ahead" if self.prepared else "that another call has made"
-        return _list(f"used a compaction {which}", counts, self.model)
 
 
 class PassagesRecalled(Event):
@@ -321,18 +312,14 @@ class SealedContentRemoved(Event):
     encrypted reasoning or signed thinking, as the provider refused it.
     """
 
+    _words = "left out {removed:,} blocks that another model has sealed"
+
     removed: int
     """Number of blocks or items that were left out."""
     kinds: tuple[str, ...]
     """Their types, such as ``thinking``, ``reasoning`` or ``thought_signature``."""
     error: str
     """Type name of the provider's exception."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "left out 12 blocks that another model has sealed: thinking"."""
-        what = f"left out {self.removed:,} blocks that another model has sealed"
-        return _list(f"{what}: {', '.join(self.kinds)}", self.model)
 
 
 class SilentTruncation(Event):

@@ -123,7 +123,7 @@ class Binding:
     def as_list(self, args: Args, kwargs: Named, *, histories: bool = True) -> Arguments:
         """Return the call's arguments with a list in place of an iterable or a ``History``."""
         given = self.messages(args, kwargs)
-        if not needs_list(given, histories=histories):
+        if type(given) is list or not needs_list(given, histories=histories):
             return args, kwargs
         return self.replace(args, kwargs, list(given), {})
 

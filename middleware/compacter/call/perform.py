@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from compacter.call import ahead, streams
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.attempt import Attempt
-from compacter.call.nested import GiveUps, limit_since
 from compacter.call.one_summary import OneSummary
 from compacter.call.reduce import compact_ahead
 from compacter.call.request import ConversationState, Request, holds_secrets
-from compacter.call.state import State
+from compacter.call.state import GiveUps, State
 from compacter.call.summarizer import Summarizer
 from compacter.call.world import DEFERRED, step_through
 from compacter.compaction.plan import CompactionPlan
@@ -248,7 +247,7 @@ class Performer:
 
     async def _send_once(self, args: Args, kwargs: Named) -> Reply:
         """Call the wrapped function; a token limit and any ``Exception`` are in the reply."""
-        detect = partial(limit_since, GiveUps.count, self.state.detect)
+        detect = partial(self.state.limit_since, GiveUps.count)
         function: Any = self.function
         try:
             raw = await self.io.call(function, *args, **kwargs)

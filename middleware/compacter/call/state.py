@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Container, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
@@ -61,6 +61,22 @@ import_before_fork(
     "compacter.redaction",
     "structlog.stdlib",
 )
+
+
+class GiveUps:
+    """Number of this process's calls that were given up after at least one round."""
+
+    count = 0
+
+
+_GAVE_UP = "_compacter_gave_up"
+
+
+def mark_given_up(error: Exception) -> None:
+    """Mark the exception of a call that is given up, for a Compacter around this one."""
+    GiveUps.count += 1
+    with suppress(AttributeError, TypeError):  # Some exceptions accept no attributes.
+        setattr(error, _GAVE_UP, GiveUps.count)
 
 
 class State:
@@ -137,6 +153,23 @@ class State:
         self.proactive = options.trigger_tokens is not None
         self.scope = options.memory_scope
         """Part of each record's key; the same for calls that may share a summary."""
+
+    def limit_since(self, before: int, error: BaseException) -> TokenLimit | None:
+        """Return the token limit in an exception; ``None`` if a Compacter inside the wrapped
+        function has given up with it or one of its causes.
+
+        This one then does not retry, because it would send the same requests again. ``before`` is
+        ``GiveUps.count`` at the start of the call, as a program may raise one exception object
+        several times.
+        """
+        cause: BaseException | None = error
+        for _ in range(10):
+            if cause is None or GiveUps.count == before:
+                break
+            if getattr(cause, _GAVE_UP, 0) > before:
+                return None
+            cause = cause.__cause__ or cause.__context__
+        return self.detect(error)
 
     def _is_pinned(self, message: Message) -> object:
         pin: Any = self.options.pin

@@ -18,11 +18,10 @@ from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
 from compacter.call.call import Call
 from compacter.call.log import outside
-from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.recalls import answer_recalls, fault_of, with_recall
 from compacter.call.request import Request, may_be_cut
-from compacter.call.state import State
+from compacter.call.state import GiveUps, State, mark_given_up
 from compacter.call.warm import warmed_up
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
@@ -68,6 +67,7 @@ class WrappedFunction:
         param = binding.messages_param
         shapes_of = streams.shapes
         read_reply = self._read_reply
+        limit_since = self.state.limit_since
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
@@ -81,7 +81,7 @@ class WrappedFunction:
                 try:
                     raw = function(*args, **kwargs)
                 except Exception as error:
-                    limit = limit_since(before, self.state.detect, error)
+                    limit = limit_since(before, error)
                     if limit is None:
                         raise
                     reply = Reply(token_limit=limit, error=error)
@@ -178,15 +178,13 @@ class WrappedFunction:
                 if reply is None:
                     return raw
             else:
-                detect = functools.partial(limit_since, before, self.state.detect)
+                detect = functools.partial(self.state.limit_since, before)
                 reply = await streams.opened(io, raw, detect, self.binding.quiet)
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
             await warmed_up(io)
-            limit = await io.thread(
-                functools.partial(limit_since, before, self.state.detect, error)
-            )
+            limit = await io.thread(functools.partial(self.state.limit_since, before, error))
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
