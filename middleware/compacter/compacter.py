@@ -267,11 +267,11 @@ class Compacter(ByHand):
             ConfigurationError: It is not registered.
         """
         state = self._state
-        lists = [hooks for hooks in (state.compaction_hooks, state.event_hooks) if hook in hooks]
-        if not lists:
+        first = state.compaction_hooks
+        hooks = first if hook in first else state.event_hooks
+        if hook not in hooks:
             raise ConfigurationError(f"{hook!r} is not registered as a hook")
-        for hooks in lists:
-            hooks.remove(hook)
+        hooks.remove(hook)
 
     @property
     def totals(self) -> Totals:

@@ -122,10 +122,6 @@ class State:
         if isinstance(detect, UserDetector):
             detect = replace(detect, on_error=partial(self.log.failed, "detect"))
             options = options.model_copy(update={"detect": detect})
-        self.detect: Callable[[BaseException], TokenLimit | None] = lambda error: (
-            detect(error) or detect_sealed(error)
-        )
-        """Detector of the refusals that a call can mend."""
         self.options = options
         self.pin = None if options.pin is None else self._is_pinned
         """``pin``; a message for which it fails is pinned."""
@@ -153,6 +149,12 @@ class State:
         self.proactive = options.trigger_tokens is not None
         self.scope = options.memory_scope
         """Part of each record's key; the same for calls that may share a summary."""
+
+    def detect(self, error: BaseException) -> TokenLimit | None:
+        """Return the token limit in an exception, or the reason for another refusal that a call can
+        mend; ``None`` for any other.
+        """
+        return self.options.detect(error) or detect_sealed(error)
 
     def limit_since(self, before: int, error: BaseException) -> TokenLimit | None:
         """Return the token limit in an exception; ``None`` if a Compacter inside the wrapped
