@@ -128,10 +128,9 @@ class Own(Compacter):
 class TestWhatIsShown:
     def test_repr_shows_what_is_not_as_usual(self) -> None:
         assert repr(Compacter()) == "Compacter()"
-        shown = repr(Compacter(compact_ratio=0.5, on_event=note, strategy=Truncate(), recall=None))
+        shown = repr(Compacter(compact_ratio=0.5, strategy=Truncate(), recall=None))
         assert shown == (
-            "Compacter(compact_ratio=0.5, strategy=[Truncate(name='truncate')], "
-            "on_event=[note], recall=None)"
+            "Compacter(compact_ratio=0.5, strategy=(Truncate(name='truncate'),), recall=None)"
         )
 
     def test_help_has_every_option_with_its_default(self) -> None:

@@ -285,9 +285,9 @@ def _watch(response: Any) -> DocumentWatch | None:
 
 async def close(io: IO, stream: Any) -> None:
     """Close a stream that is not returned to the caller; an exception from it is ignored."""
-    names = ("aclose", "close") if io.asynchronous else ("close",)
-    method = next(filter(callable, (getattr(stream, name, None) for name in names)), None)
-    if method is None:
+    method = getattr(stream, "aclose", None) if io.asynchronous else None
+    method = method or getattr(stream, "close", None)
+    if not callable(method):
         return
     with suppress(Exception):  # The stream is not used any more.
         outcome = await io.call(method)

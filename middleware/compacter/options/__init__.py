@@ -246,7 +246,7 @@ class Options(BaseModel):
         """Options that differ from their defaults, written as arguments of a call."""
         usual = Options()
         shown = [
-            f"{name}={_show_value(value)}"
+            f"{name}={value!r}"
             for name, value in self
             if value != getattr(usual, name) and type(value) is not InProcessMemory
         ]
@@ -296,15 +296,6 @@ class Options(BaseModel):
         if by_class and not isinstance(self.summarizer, partial):
             known["summarizer"] = identify(type(self.summarizer))
         return repr(known)
-
-
-def _show_value(value: object) -> str:
-    if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(_show_value, value))}]"
-    inner: Any = value
-    while hasattr(inner, "function"):
-        inner = inner.function
-    return getattr(inner, "__qualname__", None) or repr(inner)
 
 
 _CALLED_ELSEWHERE = {

@@ -104,7 +104,6 @@ def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
 
 def function(
     shown: str,
-    returns: str = "",
     read: Callable[[Any], object] | None = None,
     *,
     wrap: Callable[[UserFunction], object] | None = None,
@@ -136,7 +135,7 @@ def function(
             return value
         if is_async(value):
             raise ValueError(f"is called as {shown} and not awaited")
-        checked = UserFunction(name, value, returns, read)
+        checked = UserFunction(name, value, read)
         return wrap(checked) if wrap else checked
 
     return check
@@ -151,12 +150,12 @@ def no_class(value: object) -> object:
 
 _NOT_MODELS = ("truncate", "shorten", "summarize", "none")
 _summarizing = function("summarizer(messages, **options)")
-_deciding = function("trigger_tokens(facts)", _BOOLEAN, as_answer)
-_redacting = function("redact(text)", "a text", as_text, wrap=Redaction)
+_deciding = function("trigger_tokens(facts)", as_answer)
+_redacting = function("redact(text)", as_text, wrap=Redaction)
 _searching = function("search(question, passages)")
 _hearing = function("hook(event)")
-_rewriting = function("retrieved(text, characters)", "a text", as_text)
-_stopping = function("max_retries(retry_state)", _BOOLEAN, as_answer)
+_rewriting = function("retrieved(text, characters)", as_text)
+_stopping = function("max_retries(retry_state)", as_answer)
 
 
 def summarizer(value: object) -> object:
@@ -257,7 +256,7 @@ def _as_limit(result: object) -> TokenLimit | bool | None:
     return result
 
 
-_detecting = function("detect(error)", _LIMIT, _as_limit, wrap=UserDetector)
+_detecting = function("detect(error)", _as_limit, wrap=UserDetector)
 
 
 def detect(value: object) -> object:
@@ -288,7 +287,7 @@ CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "summarizer": summarizer,
     "strategy": lambda value: as_strategies([value]),
     "fallback": fallback,
-    "pin": function("pin(message)", _BOOLEAN, as_answer),
+    "pin": function("pin(message)", as_answer),
     "trigger_tokens": lambda value: _deciding(check_size(value)),
     "prepare_tokens": check_size,
     "memory": memory,
@@ -300,7 +299,7 @@ CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "recall": recall,
     "retrieved": lambda value: _rewriting(no_class(value)),
     "logger": logger,
-    "token_counter": function("token_counter(messages)", "a number of tokens", as_count),
+    "token_counter": function("token_counter(messages)", as_count),
 }
 """The check of each option before pydantic's own, by its type: it returns the value to use, or
 raises ``ValueError``, without a text if the value is not what the option ``TAKES``."""

@@ -40,8 +40,6 @@ def from_environment(environment: Mapping[str, str], prefix: str) -> dict[str, A
     texts = {}
     for variable, text in environment.items():
         if variable.upper().startswith(prefix.upper()):
-            if not isinstance(text, str):
-                raise ConfigurationError(f"{variable} takes a text, not {text!r}")
             texts[variable[len(prefix) :].lower()] = text.strip()
     keys = texts.pop(_KEYS, "")
     stored = {"encryption": _read_keys(keys, f"{prefix}{_KEYS.upper()}")} if keys else {}
