@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.effects import Effect
+from compacter.effects import AskSummarizer
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 
-Compacting = Generator[Effect[Any], Any, Sequence[Message]]
+Compacting = Generator[AskSummarizer, Any, Sequence[Message]]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.protocol import check_name
 from compacter.compaction.room import longest_summary, text_size
-from compacter.effects import AskSummarizer, Effect
+from compacter.effects import AskSummarizer
 from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -75,7 +75,7 @@ class Summarize:
     def __post_init__(self) -> None:
         check_name(self)
 
-    def compact(self, plan: CompactionPlan) -> Generator[Effect[Any], Any, list[Message]]:
+    def compact(self, plan: CompactionPlan) -> Generator[AskSummarizer, Any, list[Message]]:
         """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` where none can be
         had.
 
