@@ -394,14 +394,6 @@ class TestRefusedSummarizers:
     def test_accepted(self, summarizer: Any) -> None:
         assert Compacter(summarizer=summarizer).options.summarizer in (summarizer, "extractive")
 
-    @pytest.mark.parametrize("hook", [lambda: None, lambda one, two: None])
-    @pytest.mark.parametrize("option", ["on_event", "on_compaction"])
-    def test_hook_that_takes_no_event(self, option: str, hook: Any) -> None:
-        with pytest.raises(
-            ConfigurationError, match=f"{option}: .*takes the event and nothing else"
-        ):
-            Compacter(**{option: hook})
-
 
 class TestEventsAsText:
     def test_one_line_without_text_of_messages(self) -> None:
