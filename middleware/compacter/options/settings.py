@@ -37,10 +37,11 @@ def from_environment(environment: Mapping[str, str], prefix: str) -> dict[str, A
     Empty variables are ignored. Raises ``ConfigurationError`` for a variable with an invalid value,
     and warns of unknown ones with the prefix.
     """
-    texts = {}
-    for variable, text in environment.items():
-        if variable.upper().startswith(prefix.upper()):
-            texts[variable[len(prefix) :].lower()] = text.strip()
+    texts = {
+        variable[len(prefix) :].lower(): text.strip()
+        for variable, text in environment.items()
+        if variable.upper().startswith(prefix.upper())
+    }
     keys = texts.pop(_KEYS, "")
     stored = {"encryption": _read_keys(keys, f"{prefix}{_KEYS.upper()}")} if keys else {}
     options = {}
