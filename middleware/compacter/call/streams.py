@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
@@ -24,23 +24,6 @@ from compacter.messages.replies import Reply, has_content
 from compacter.overflow import TokenLimit
 from compacter.runtime.io import IO
 from compacter.runtime.objects import with_special_methods
-
-
-class Opening:
-    """Chunks of a stream up to its first content, and a callback for its end."""
-
-    def __init__(self) -> None:
-        self.held: deque[Any] = deque()
-        """Chunks that were read already, and the exception that came next."""
-        self.on_end: Callable[[], None] | None = None
-        """Called when the stream has been read to its end; not if it is dropped or fails."""
-
-    def take(self) -> Any:
-        """Return the next chunk that was read already, or raise the exception that came next."""
-        chunk = self.held.popleft()
-        if isinstance(chunk, Exception):
-            raise chunk
-        return chunk
 
 
 def _shapes(kind: type) -> tuple[str, ...]:
@@ -77,7 +60,7 @@ async def opened(
     """
     if type(raw) is dict or io.iterates not in shapes(type(raw)):
         return Reply(raw=raw, token_limit=detect_in_reply(raw))
-    opening = Opening()
+    held: deque[Any] = deque()
     source = core(raw)
     response = field(source, "response")
     limit: TokenLimit | None = None
@@ -86,14 +69,14 @@ async def opened(
         body = await look_into(io, response)
         if body.shows and quiet is None:
             # Unread by the SDK, whose response gives out all bytes.
-            return Reply(raw=replay(raw, opening))
+            return Reply(raw=raw)
         limit = body.found if body.is_document else None
 
     while limit is None:
         try:
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
-            opening.held.append(error)
+            held.append(error)
             await warmed_up(io)
             limit = await io.thread(partial(detect, error))
             if limit is not None:
@@ -102,87 +85,67 @@ async def opened(
             break
         if chunk is _END:
             break
-        opening.held.append(chunk)
+        held.append(chunk)
         limit = detect_in_reply(chunk)
         if has_content(chunk) if quiet is None else not quiet(chunk):
             break
-    return Reply(raw=replay(raw, opening) if opening.held else raw, token_limit=limit)
+    return Reply(raw=replay(raw, held) if held else raw, token_limit=limit)
 
 
 _END: Any = object()
 
 
-def replay(stream: Any, opening: Opening) -> Any:
-    """Return the vendor's stream so that it yields the chunks that were read already, then the
-    others.
+def replay(stream: Any, held: deque[Any]) -> Any:
+    """Return the vendor's stream so that it yields the chunks that were read already, or raises the
+    exception that came next, then goes on.
 
     Until then its class is replaced by a subclass; if that is not possible, that of a `Proxy`.
     """
     inner = core(stream)
     if inner is not stream:
         # ``core`` has found it by the same name.
-        stream._raw_stream = replay(inner, opening)  # noqa: SLF001
+        stream._raw_stream = replay(inner, held)  # noqa: SLF001
         return stream
     try:
-        earlier = stream.__dict__.get(_OPENING)
-        if earlier is None:
+        # One that is wrapped twice: the chunks of the inner wrapper have all been read.
+        if _HELD not in stream.__dict__:
             with_special_methods(stream, _those_of(stream, _REPLAYING))
-        else:  # Wrapped twice: the chunks of the inner opening have all been read.
-            opening.on_end = earlier.on_end
-        stream.__dict__[_OPENING] = opening
+        stream.__dict__[_HELD] = held
     except (TypeError, AttributeError):
-        return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), opening)
+        return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), held)
     return stream
+
+
+_HELD = "_compacter_held"
 
 
 def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
     return {name: method for name, method in methods.items() if hasattr(type(stream), name)}
 
 
-def when_done(stream: Any, action: Callable[[], None]) -> Any:
-    """Return the stream, and call ``action`` once it has been read to its end."""
-    opening = getattr(core(stream), "__dict__", {}).get(_OPENING)
-    if opening is None:
-        action()
-    else:
-        opening.on_end = action
-    return stream
-
-
-_OPENING = "_compacter_opening"
-
-
-@contextmanager
-def _reading(stream: Any) -> Generator[tuple[Opening, Any]]:
-    """Yield a stream's opening, and its own class. The stream gets that class back once the opening
-    is used up, or when the block raises: at the end of the stream, or if it fails.
+def _take(stream: Any) -> Any:
+    """Return the next chunk that was read already, or raise the exception that came next. Once
+    there is none, give the stream its own class back, and return ``_END``.
     """
-    kind: Any = type(stream).__base__
-    opening: Opening = stream.__dict__[_OPENING]
-    if not opening.held and opening.on_end is None:
-        _restore(stream, kind)
-    try:
-        yield opening, kind
-    except BaseException as error:
-        _restore(stream, kind)
-        if isinstance(error, (StopIteration, StopAsyncIteration)) and opening.on_end is not None:
-            opening.on_end()
-        raise
-
-
-def _restore(stream: Any, kind: type) -> None:
-    if stream.__dict__.pop(_OPENING, None) is not None:
-        stream.__class__ = kind
+    held = stream.__dict__[_HELD]
+    if not held:
+        del stream.__dict__[_HELD]
+        stream.__class__ = type(stream).__base__
+        return _END
+    chunk = held.popleft()
+    if isinstance(chunk, Exception):
+        raise chunk
+    return chunk
 
 
 def _next(self: Any) -> Any:
-    with _reading(self) as (opening, kind):
-        return opening.take() if opening.held else kind.__next__(self)
+    chunk = _take(self)
+    return next(self) if chunk is _END else chunk
 
 
 async def _anext(self: Any) -> Any:
-    with _reading(self) as (opening, kind):
-        return opening.take() if opening.held else await kind.__anext__(self)
+    chunk = _take(self)
+    return await anext(self) if chunk is _END else chunk
 
 
 _REPLAYING: Mapping[str, Callable[..., Any]] = {
@@ -245,16 +208,16 @@ async def look_into(io: IO, response: Any) -> DocumentWatch:
         watch.read(response.content)
     else:
         rest = aiter(response.stream) if io.asynchronous else iter(response.stream)
-        opening = Opening()
+        held: deque[Any] = deque()
         try:
             while (chunk := await io.call(io.step, rest, None)) is not None:
-                opening.held.append(chunk)
+                held.append(chunk)
                 if watch.read(chunk):
                     break
         except Exception as error:  # noqa: BLE001 - raised when the body is read
-            opening.held.append(error)
+            held.append(error)
         # No generator: one that is not read to its end is closed late, of which trio warns.
-        response.stream.__dict__[_BEGINNING] = replay(rest, opening)
+        response.stream.__dict__[_BEGINNING] = replay(rest, held)
         with_special_methods(response.stream, {"__iter__": _iterate, "__aiter__": _iterate})
     watch.end()
     return watch

@@ -258,7 +258,8 @@ class WrappedFunction:
             shapes = () if io.asynchronous else streams.shapes(type(raw))
             if shapes and io.iterates not in shapes:
                 return self._wrap_result(shapes, raw, args, kwargs)
-            return self._install_after(world, call, raw)
+            self._install(world, call.request)
+            return raw
         finally:
             world.close()
         return await self._end(io, args, kwargs, world.last, note)
@@ -277,20 +278,13 @@ class WrappedFunction:
             add_note(error, f"compacter {note}")
         raise error.with_traceback(outside(error.__traceback__))
 
-    def _install_after(self, world: Performer, call: Call, raw: Any) -> Any:
-        """Return the reply, and install the compacted messages in the ``History`` once the reply is
-        complete.
-        """
-        request = call.request
+    def _install(self, world: Performer, request: Request) -> None:
+        """Install the compacted messages in the ``History`` that was passed, if any were."""
         history: Any = world.history
         if history is None or request.messages is request.original:
-            return raw
-
-        def install() -> None:
-            if not history.install(world.version, request.messages, self.state.redaction):
-                self.state.history_changed(None)
-
-        return streams.when_done(raw, install)
+            return
+        if not history.install(world.version, request.messages, self.state.redaction):
+            self.state.history_changed(None)
 
     # -- reading a call ----------------------------------------------------------------------------
 
