@@ -241,23 +241,13 @@ class State:
             self.log.event(event)
 
     async def emit(self, io: IO, event: Event) -> None:
-        """Send an event to totals, log and hooks.
-
-        A cancellation or an interrupt during a hook is raised once all hooks have been called, as
-        totals and log have the event already.
-        """
+        """Send an event to totals, log and hooks. A cancellation during a hook ends it at once."""
         self.record(event)
         first = self.compaction_hooks if isinstance(event, CompactionEvent) else ()
-        interruption: BaseException | None = None
         for hook in (*first, *self.event_hooks):
-            try:
-                with self.safely("hook"):
-                    # A copy, so that no hook sees another one's changes.
-                    await io.hook(hook, event.model_copy())
-            except BaseException as error:  # noqa: BLE001 - raised below
-                interruption = error
-        if interruption is not None:
-            raise interruption
+            with self.safely("hook"):
+                # A copy, so that no hook sees another one's changes.
+                await io.hook(hook, event.model_copy())
 
     def history_changed(self, event: CompactionEvent | None) -> None:
         """Send the event that a compaction was not installed because the ``History`` has changed
