@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from compacter.compaction.strategies import BUILT_IN
-from compacter.errors import FunctionError
+from compacter.errors import FunctionError, SummarizerNeededError
 from compacter.events import (
     UNTOLD,
     CompactionEvent,
@@ -145,10 +145,12 @@ def _is_avoidable(event: Event) -> bool:
 
 def _circumstances(error: BaseException | None) -> str:
     """Return the HTTP status and the place of an exception, in parentheses; empty if it has
-    neither.
+    neither. For a summarizer that is missing, its text, which names the option.
 
     The place is the last one outside this package, or the last one if there is none outside.
     """
+    if isinstance(error, SummarizerNeededError):
+        return f": {error}"
     status = getattr(error, "status_code", None)
     facts = [f"HTTP {status}"] if isinstance(status, int) else []
     frames = [frame for frame in _frames(error) if "site-packages" not in frame.filename]
