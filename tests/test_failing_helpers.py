@@ -6,6 +6,7 @@ import asyncio
 import copy
 import logging
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -313,14 +314,12 @@ class TestFunctionsThatAnswerBadly:
             return answer() if answer is later else answer
 
         compacter = Compacter(token_counter=count)
-        with pytest.raises(
-            ConfigurationError, match=r"token_counter returned .* not a number of tokens"
+        for tokens in (
+            partial(compacter.estimate_tokens, talk()),
+            History(talk(), compacter=compacter).tokens,
         ):
-            compacter.estimate_tokens(talk())
-        with pytest.raises(
-            ConfigurationError, match=r"token_counter returned .* not a number of tokens"
-        ):
-            History(talk(), compacter=compacter).tokens()
+            with pytest.raises(ConfigurationError, match=r"token_counter returned "):
+                tokens()
 
     async def test_a_slow_search_does_not_hold_the_event_loop(self) -> None:
         threads = list[threading.Thread]()

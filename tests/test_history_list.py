@@ -214,17 +214,6 @@ class TestInACall:
             own().wrap(ScriptedModel(window=10).completion)("m", history)
         assert history == talk(30, 200)
 
-    def test_a_stream_that_is_dropped_rolls_back(self) -> None:
-        model = ScriptedModel(window=900, replies="word " * 40)
-        completion = own().wrap(model.completion)
-        history = History(talk(30, 200))
-        stream = completion("m", history, stream=True)
-        next(iter(stream))
-        stream.close()
-        assert history == talk(30, 200)
-        assert list(completion("m", history, stream=True))
-        assert len(history) < 30
-
     def test_a_pin_holds_over_what_a_memory_had_folded_before_it(self) -> None:
         model = ScriptedModel(window=1_600)
         completion = own().wrap(model.completion)

@@ -200,29 +200,6 @@ class TestInterruptions:
         assert not model.requests
 
 
-async def test_a_cancelled_call_reports_to_every_hook_what_the_totals_count() -> None:
-    """A cancellation during one hook keeps no event from the hooks after it."""
-    begun = asyncio.Event()
-    events: list[object] = []
-
-    async def wait(event: object) -> None:
-        begun.set()
-        await asyncio.sleep(300)
-
-    async def note(event: object) -> None:
-        events.append(event)
-
-    compacter = Compacter(summarizer="extractive", on_compaction=[wait, events.append, note])
-    completion = compacter.wrap(ScriptedModel(window=900).acompletion)
-    task = asyncio.create_task(completion("m", talk()))
-    await asyncio.wait_for(begun.wait(), 300)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert compacter.totals.rounds == 1
-    assert len(events) == 2
-
-
 def test_the_timeout_bounds_the_wait_for_another_calls_summary_too() -> None:
     begun = threading.Event()
     go_on = threading.Event()

@@ -255,9 +255,22 @@ def test_an_sdk_sends_its_own_objects_again(wire: str) -> None:
     assert "recall" in json.dumps(model.requests[1]["messages"][-2])
 
 
-def test_a_client_with_two_apis_refuses_the_calls_of_one() -> None:
-    """Only the method that cannot have the tool raises, when it is called."""
+def test_another_api_of_a_client_gets_no_tool() -> None:
+    """Its calls are compacted and sent as without the tool."""
     openai = pytest.importorskip("openai")
-    client = compacter().wrap(openai.OpenAI(api_key="k"))
-    with pytest.raises(ConfigurationError, match="recall_tool"):
-        client.responses.create(model="m", input="Hello")
+    library = next(kind.__module__ for kind in openai.DefaultHttpxClient.__mro__[1:])
+    httpx: Any = import_module(library.split(".")[0])
+    bodies: list[dict[str, Any]] = []
+
+    def answer(request: Any) -> Any:
+        bodies.append(json.loads(request.content))
+        if len(bodies) == 1:
+            message = "This model's maximum context length is 2000 tokens, you sent 5000 tokens"
+            return httpx.Response(400, json={"error": {"message": message}})
+        return httpx.Response(200, json={"id": "r", "object": "response", "output": []})
+
+    transport = httpx.Client(transport=httpx.MockTransport(answer))
+    client = compacter().wrap(openai.OpenAI(api_key="k", http_client=transport, max_retries=0))
+    client.responses.create(model="m", input=TALK)
+    assert len(bodies[1]["input"]) < len(TALK)
+    assert "tools" not in bodies[1]

@@ -12,9 +12,7 @@ from tests.conversations import Chat, talk
 from tests.kit import OddModel
 
 from compacter import Compacter, History
-from compacter.call import streams
 from compacter.messages.replies import has_content
-from compacter.runtime.io import ASYNC, SYNC, run
 from compacter.testing import (
     AsyncScriptedStream,
     Interrupted,
@@ -398,49 +396,15 @@ class TestAnErrorInAStream:
         assert type(stream) is Wordy
 
 
-class TestTheEndOfAStream:
-    """What waits for the end, such as the messages of a ``History``, happens once the stream has
-    been read to it.
-    """
+def test_the_events_inside_a_helper_stream_are_read_first() -> None:
+    class Helper(Wordy):
+        def __init__(self, raw: Wordy) -> None:
+            super().__init__()
+            self._raw_stream = raw
 
-    def opened(self, stream: Any, ended: list[str]) -> Any:
-        reply = run(streams.opened(SYNC, stream, lambda error: None))
-        return streams.when_done(reply.raw, lambda: ended.append("done"))
+        def __next__(self) -> str:
+            return next(self._raw_stream).upper()
 
-    def test_is_after_its_last_chunk_and_once(self) -> None:
-        ended: list[str] = []
-        stream = self.opened(Wordy("", "one ", "two"), ended)
-        assert [next(stream), next(stream), next(stream)] == ["", "one ", "two"]
-        assert not ended
-        assert list(stream) == list(stream) == []
-        assert ended == ["done"]
-        assert type(stream) is Wordy
-
-    async def test_of_an_async_stream_is_after_its_last_chunk_and_once(self) -> None:
-        ended: list[str] = []
-        reply = await streams.opened(ASYNC, AsyncWordy("", "one ", "two"), lambda error: None)
-        stream = streams.when_done(reply.raw, lambda: ended.append("done"))
-        assert [await anext(stream), await anext(stream), await anext(stream)] == [
-            "",
-            "one ",
-            "two",
-        ]
-        assert not ended
-        assert [*await read(stream), *await read(stream)] == []
-        assert ended == ["done"]
-        assert type(stream) is AsyncWordy
-
-    def test_of_a_helper_stream_is_that_of_the_events_inside(self) -> None:
-        class Helper(Wordy):
-            def __init__(self, raw: Wordy) -> None:
-                super().__init__()
-                self._raw_stream = raw
-
-            def __next__(self) -> str:
-                return next(self._raw_stream).upper()
-
-        ended: list[str] = []
-        stream = self.opened(Helper(Wordy("one ", "two")), ended)
-        assert isinstance(stream, Helper)
-        assert [next(stream), next(stream), ended] == ["ONE ", "TWO", []]
-        assert (list(stream), ended) == ([], ["done"])
+    stream = compacter().wrap(lambda messages: Helper(Wordy("one ", "two")))(messages=talk())
+    assert isinstance(stream, Helper)
+    assert list(stream) == ["ONE ", "TWO"]

@@ -11,17 +11,12 @@ import re
 import subprocess
 import sys
 import tokenize
-import traceback
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.way import TooLongError, conversation
-
-import compacter
-from compacter import Compacter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -466,33 +461,3 @@ def test_a_complex_function_would_be_seen() -> None:
 def test_a_numeric_constant_would_be_seen() -> None:
     source = "A = 1\n_B: float = 7 / 8\nC = -2\nD = len('text')\nE = True\nf = 1\nG = 'text'\n"
     assert list(numbers(ast.parse(source))) == ["A", "_B", "C"]
-
-
-@pytest.mark.parametrize("turns", [5, 30])
-def test_a_retry_that_fails_shows_at_most_four_frames_of_compacter(turns: int) -> None:
-    errors = iter(
-        [
-            TooLongError("maximum context length is 500 tokens, but you sent 5000 tokens"),
-            OSError("no route"),
-        ]
-    )
-
-    def completion(*, messages: list[Any]) -> None:
-        raise next(errors)
-
-    with pytest.raises(OSError, match="no route") as raised:
-        Compacter(summarizer=lambda messages: "Harbours.").wrap(completion)(
-            messages=conversation(turns)
-        )
-
-    frames = traceback.extract_tb(raised.value.__traceback__)
-    assert (
-        len(
-            [
-                frame
-                for frame in frames
-                if frame.filename.startswith(str(Path(compacter.__file__).parent))
-            ]
-        )
-        <= 4
-    )

@@ -153,8 +153,8 @@ class Compacter(ByHand):
             **options: Options that override them.
 
         Raises:
-            ConfigurationError: A variable is invalid, or looks like a misspelt option. For any
-                other unknown variable with this prefix, a ``UserWarning`` is issued.
+            ConfigurationError: A variable is invalid. For an unknown variable with this prefix, a
+                ``UserWarning`` is issued.
         """
         read = from_environment(os.environ if environment is None else environment, prefix)
         return cls._make({**read, **options})
@@ -267,11 +267,11 @@ class Compacter(ByHand):
             ConfigurationError: It is not registered.
         """
         state = self._state
-        lists = [hooks for hooks in (state.compaction_hooks, state.event_hooks) if hook in hooks]
-        if not lists:
+        first = state.compaction_hooks
+        hooks = first if hook in first else state.event_hooks
+        if hook not in hooks:
             raise ConfigurationError(f"{hook!r} is not registered as a hook")
-        for hooks in lists:
-            hooks.remove(hook)
+        hooks.remove(hook)
 
     @property
     def totals(self) -> Totals:
@@ -374,11 +374,6 @@ def compacted(
     Raises:
         ConfigurationError: An option is unknown or invalid.
     """
-    if isinstance(function, (int, float, str, Mapping)):
-        raise TypeError(
-            "compacted takes options by name, such as @compacted(compact_ratio=0.5), not "
-            f"{function!r}"
-        )
     decorate = partial(
         Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -19,21 +19,9 @@ if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.recall.archive import Archive
 
-T = TypeVar("T")
-
-
-class Effect(Generic[T]):
-    """Base of the effects; ``outcome = yield from effect``."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Generator[Effect[Any], Any, T]:
-        outcome: T = yield self
-        return outcome
-
 
 @dataclass(frozen=True, slots=True)
-class AskSummarizer(Effect[Reply]):
+class AskSummarizer:
     """Send a prompt to the summarizer. Raises its exceptions, and ``TimeoutError`` after the option
     ``timeout``.
     """
@@ -48,6 +36,10 @@ class AskSummarizer(Effect[Reply]):
     """Number of the piece of the conversation that is in the prompt, from 1."""
     pieces: int = 1
     """Number of pieces; if it is not 1, the event ``SummaryProgress`` is sent."""
+
+    def __iter__(self) -> Generator[AskSummarizer, Any, Reply]:
+        reply: Reply = yield self
+        return reply
 
 
 World: TypeAlias = Any

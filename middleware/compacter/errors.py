@@ -4,7 +4,6 @@ notes on others'.
 CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
  |    `-- FunctionError        a function that was passed as an option failed
- |         `-- UnknownFieldError   a hook has read a field that an event does not have
  |-- SummarizerNeededError     the wrapped method parses, so it makes no summary
  |-- CompactionError           there is no summary, and no fallback (``fallback=None``)
  `-- InvalidHistoryError       a tool call or result lacks its partner (also a ValueError)
@@ -35,10 +34,6 @@ class FunctionError(ConfigurationError):
 
     The message names the option, and contains no text of messages.
     """
-
-
-class UnknownFieldError(FunctionError, AttributeError):
-    """A hook has read a field that an event does not have; the message lists the fields."""
 
 
 class SummarizerNeededError(CompacterError):
@@ -109,13 +104,12 @@ def check_size(value: Any) -> Any:  # noqa: ANN401 - of an option
         return value
     if isinstance(value, float) and value > 1 and value.is_integer():
         value = int(value)
-    is_number = isinstance(value, int)
-    if (is_number and value >= _LEAST_TOKENS) or (isinstance(value, float) and 0 < value <= 1):
+    is_share = isinstance(value, float) and 0 < value <= 1
+    if is_share or (isinstance(value, int) and value >= _LEAST_TOKENS):
         return value
-    share = 1.0 if value == 1 else value / 100 if is_number and value > 0 else None
     raise ValueError(
-        f"takes a share of the window such as 0.8, or a whole number of at least {_LEAST_TOKENS} "
-        f"tokens{f'; did you mean {share}?' if share else ''}"
+        "takes a share of the window such as 0.8, or a whole number of at least "
+        f"{_LEAST_TOKENS} tokens"
     )
 
 
@@ -147,8 +141,6 @@ class UserFunction:
     option: str
     """Name of the option."""
     function: Callable[..., object]
-    returns: str
-    """Description of the expected result."""
     read: Callable[[Any], Any]
     """Returns the result in the expected type; raises an exception if it is unusable."""
 
@@ -164,5 +156,5 @@ class UserFunction:
             if inspect.iscoroutine(result):
                 result.close()
             raise FunctionError(
-                f"{self.option} returned {type(result).__name__}, which is not {self.returns}"
+                f"{self.option} returned {type(result).__name__}, which cannot be used"
             ) from None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from compacter.errors import UnknownFieldError
 from compacter.text.table import Table
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
@@ -66,15 +65,6 @@ class Event(BaseModel):
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {self.sentence}"
-
-    if not TYPE_CHECKING:  # Type checkers know the fields.
-
-        def __getattr__(self, name: str) -> Never:
-            kind = type(self)
-            raise UnknownFieldError(
-                f"AttributeError: {kind.__name__} has no {name!r}; it has sentence, "
-                f"{', '.join(kind.model_fields)}"
-            )
 
 
 def _list(*parts: str | None) -> str:
@@ -143,11 +133,9 @@ class CompactionEvent(Event):
     def sentence(self) -> str:
         """Such as "compacted 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
         before = self.messages_before
-        after = self.messages_after
-        is_cut = after == before and self.strategy not in ("summarize", "truncate")
-        count = len(self.discarded) or before - after + 1
+        count = len(self.discarded) or before - self.messages_after + 1
         what = [
-            f"{'shortened' if is_cut else 'compacted'} {count:,} of {before:,} messages",
+            f"compacted {count:,} of {before:,} messages",
             f"{self.original_data_size:,} to {self.compacted_data_size:,} characters",
             f"fallback: {self.strategy}" if self.fallback else None,
         ]
@@ -202,10 +190,6 @@ class _Failure(BaseModel):
     """Type name of the exception, if one was raised."""
     cause: Exception | None = Field(default=None, exclude=True, repr=False)
     """The exception itself, which may quote messages; not serialised."""
-
-    def __getstate__(self) -> dict[Any, Any]:
-        # Many exceptions of SDKs cannot be unpickled.
-        return BaseModel.__getstate__(self.model_copy(update={"cause": None}))
 
 
 class CompactionFailed(_Failure, Event):
@@ -267,19 +251,14 @@ class CompactionReused(Event):
     without another summary.
     """
 
+    _words = "used a compaction made before, {messages_before:,} to {messages_after:,} messages"
+
     messages_before: int
     """Number of messages before."""
     messages_after: int
     """Number of messages after, the summary message included."""
     prepared: bool = False
     """Whether it was made ahead."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "used a compaction that another call has made, 52 to 15 messages"."""
-        counts = f"{self.messages_before:,} to {self.messages_after:,} messages"
-        which = "made ahead" if self.prepared else "that another call has made"
-        return _list(f"used a compaction {which}", counts, self.model)
 
 
 class PassagesRecalled(Event):
@@ -333,18 +312,14 @@ class SealedContentRemoved(Event):
     encrypted reasoning or signed thinking, as the provider refused it.
     """
 
+    _words = "left out {removed:,} blocks that another model has sealed"
+
     removed: int
     """Number of blocks or items that were left out."""
     kinds: tuple[str, ...]
     """Their types, such as ``thinking``, ``reasoning`` or ``thought_signature``."""
     error: str
     """Type name of the provider's exception."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "left out 12 blocks that another model has sealed: thinking"."""
-        what = f"left out {self.removed:,} blocks that another model has sealed"
-        return _list(f"{what}: {', '.join(self.kinds)}", self.model)
 
 
 class SilentTruncation(Event):

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from sys import maxsize
 from typing import NamedTuple
 
 from compacter.by_hand import check_messages
+from compacter.compacter import Compacter
 from compacter.errors import ConfigurationError, whole_number
 from compacter.history import History
 from compacter.messages.fields import Json
 from compacter.messages.format import FormatName, Message, get_format
 from compacter.recall.frame import line_of
-from compacter.recall.tool import (
-    NAME,
-    NO_QUERY,
-    NOTHING,
-    definition,
-    name_of,
-    query_of,
-    result,
-)
+from compacter.recall.tool import NAME, NO_QUERY, NOTHING, definition, name_of, query_of, result
 
 
 class RecallTool(NamedTuple):
@@ -54,44 +46,33 @@ def recall_tool(
     Raises:
         ConfigurationError: An argument is invalid; by ``answer``: a call is of another tool.
     """
-    get_format(wire_format)
+    form = get_format(wire_format)
     check_messages(messages_or_history)
     whole_number("limit", limit, least=1, of="passages")
-    look_up = partial(_look_up, messages_or_history, wire_format, limit)
-    return RecallTool(definition(wire_format), partial(_answer, look_up, wire_format))
 
+    def look_up(query: str) -> str:
+        """Return the passages that bear on a query, each with its speaker."""
+        if isinstance(messages_or_history, History):
+            passages = messages_or_history.search(query, maxsize)
+        else:
+            search = Compacter(memory=None).search
+            passages = search(messages_or_history, query, maxsize, wire_format=wire_format)
+        # What the model has just been asked, and what it has looked up before, need no quoting.
+        texts = map(form.plain_text, reversed(list(messages_or_history)[1:]))
+        asked = next(filter(None, texts), "")
+        earlier = [part for part in passages if part.name != NAME and part.text not in asked]
+        return "".join(map(line_of, earlier[:limit])).strip() or NOTHING
 
-def _answer(look_up: Callable[[str], str], wire_format: FormatName, call: Json) -> Json:
-    """Return the result of a query or of a call."""
-    if isinstance(call, str):
-        return look_up(call)
-    name = name_of(call)
-    if name != NAME:
-        raise ConfigurationError(
-            f"answer takes a call of the tool {NAME!r}, not of {name!r}; look at the name first"
-        )
-    query = query_of(call)
-    return result(call, look_up(query) if query else NO_QUERY, wire_format)
+    def answer(call: Json) -> Json:
+        """Return the result of a query or of a call."""
+        if isinstance(call, str):
+            return look_up(call)
+        name = name_of(call)
+        if name != NAME:
+            raise ConfigurationError(
+                f"answer takes a call of the tool {NAME!r}, not of {name!r}; look at the name first"
+            )
+        query = query_of(call)
+        return result(call, look_up(query) if query else NO_QUERY, wire_format)
 
-
-def _look_up(
-    messages: Sequence[Message] | History, wire_format: str, limit: int, query: str
-) -> str:
-    """Return the passages that bear on a query, each with its speaker."""
-    from compacter.compacter import Compacter
-
-    # What the model has just been asked, and what it has looked up before, need no quoting.
-    if isinstance(messages, History):
-        passages = messages.search(query, maxsize)
-    else:
-        search = Compacter(memory=None).search
-        passages = search(messages, query, maxsize, wire_format=wire_format)
-    asked = _newest_question(messages, wire_format)
-    earlier = [part for part in passages if part.name != NAME and part.text not in asked]
-    return "".join(map(line_of, earlier[:limit])).strip() or NOTHING
-
-
-def _newest_question(messages: Sequence[Message], wire_format: str) -> str:
-    """Return the text of the newest message of the user; empty if it is the first of all."""
-    texts = map(get_format(wire_format).plain_text, reversed(list(messages)[1:]))
-    return next(filter(None, texts), "")
+    return RecallTool(definition(wire_format), answer)

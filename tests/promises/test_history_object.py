@@ -1,4 +1,4 @@
-"""A History: snapshots, installation, streams that end early."""
+"""A History: snapshots, installation, streams."""
 
 from __future__ import annotations
 
@@ -55,22 +55,14 @@ def test_persistent_overflow_leaves_the_history_as_it_was(talk: type[Talk]) -> N
     assert history.snapshot() == before
 
 
-def test_a_stream_that_is_closed_early_leaves_it_so_too(talk: type[Talk]) -> None:
-    model = ScriptedModel(window=600, replies="a long answer in many chunks", chunk_size=3)
-    history = History(talk.turns(12))
-    before = history.snapshot()
-
-    with compacter().wrap(model.completion)("m", history, stream=True) as stream:
-        next(stream)
-
-    assert history.snapshot() == before
-
-
-def test_a_stream_read_to_its_end_installs_what_was_compacted(talk: type[Talk]) -> None:
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_stream_installs_what_was_compacted(talk: type[Talk], *, is_read: bool) -> None:
+    """Also one that is closed before its end: its request was answered."""
     model = ScriptedModel(window=600, replies="a long answer in many chunks", chunk_size=3)
     history = History(talk.turns(12))
 
-    list(compacter(recall=None).wrap(model.completion)("m", history, stream=True))
+    with compacter(recall=None).wrap(model.completion)("m", history, stream=True) as stream:
+        assert list(stream) if is_read else next(stream)
 
     assert list(history) == list(model.requests[-1].messages)
 

@@ -120,20 +120,12 @@ class Binding:
         names = () if is_fixed or self.messages_param in kwargs else MESSAGE_PARAMS
         return next((name for name in names if name in kwargs), self.messages_param)
 
-    def needs_list(self, args: Args, kwargs: Options, *, histories: bool = True) -> bool:
-        """Return whether the messages must become a list: a ``History``, or an iterable that can be
-        read only once.
-        """
-        given = self.messages(args, kwargs)
-        return type(given) is not list and (
-            is_mere_iterable(given) or (histories and hasattr(given, "pinned_ids"))
-        )
-
     def as_list(self, args: Args, kwargs: Named, *, histories: bool = True) -> Arguments:
         """Return the call's arguments with a list in place of an iterable or a ``History``."""
-        if not self.needs_list(args, kwargs, histories=histories):
+        given = self.messages(args, kwargs)
+        if type(given) is list or not needs_list(given, histories=histories):
             return args, kwargs
-        return self.replace(args, kwargs, list(self.messages(args, kwargs)), {})
+        return self.replace(args, kwargs, list(given), {})
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
         """Return the values that compacter needs of a call's arguments."""
@@ -293,15 +285,21 @@ def bind(
 # -- small readers ---------------------------------------------------------------------------------
 
 
-def is_mere_iterable(value: object) -> bool:
-    """Return whether messages are an iterable but not a sequence: a generator, a ``map``, a dict's
-    values.
+def needs_list(messages: object, *, histories: bool = True) -> bool:
+    """Return whether messages must become a list before they are sent: a ``History``, if
+    ``histories`` is set, or an iterable that is not a sequence (a generator, a ``map``, a dict's
+    values).
 
-    False for a ``History``, and for a single message, which is a mapping or a pydantic model.
+    A single message, which is a mapping or a pydantic model, is left alone.
     """
-    if isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
-        return False
-    return isinstance(value, Iterable) and not hasattr(type(value), "model_fields")
+    if hasattr(messages, "pinned_ids"):
+        return histories
+    is_one = isinstance(messages, (Sequence, Mapping, bytes, bytearray))
+    return (
+        not is_one
+        and isinstance(messages, Iterable)
+        and not hasattr(type(messages), "model_fields")
+    )
 
 
 def characters_sent(value: object) -> int:

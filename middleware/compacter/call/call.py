@@ -18,7 +18,6 @@ from compacter.call.attempt import Attempt
 from compacter.call.reduce import (
     advice,
     compact_for_quotes,
-    compact_history,
     compact_to,
     enforce_prepared,
     reduce_request,
@@ -51,11 +50,7 @@ class Call(Attempt):
         if self.options.memory is not None:
             view = await self.world.look_up()
             self.request = self.request.with_view(view) or self.request
-        late = self.state.late
-        if late is not None:
-            await self._compact_late(late)
-        else:
-            await self._compact_if_due()
+        await self._compact_if_due()
         reply = await self._send_with_quotes()
         if reply.token_limit is None:
             return await self._accept(reply)
@@ -135,20 +130,6 @@ class Call(Attempt):
         raise refused.error
 
     # -- before the request ------------------------------------------------------------------------
-
-    async def _compact_late(self, limit: TokenLimit) -> None:
-        """Compact after a stream of the call before has ended in a token limit."""
-        self.state.late = None
-        if limit.limit:
-            self.calibration.state_window(limit.limit)
-        target = self.target(limit)
-        fits = target is not None and self.request.conversation.size <= target
-        if fits or self.options.max_retries == 0:
-            return
-        try:
-            await compact_history(self, target, "token_limit", limit)
-        except CompactionError as error:
-            await self.emit_failure("token_limit", error.__cause__, "no summary could be had")
 
     async def _compact_if_due(self) -> None:
         """Compact if the request has reached the threshold. What was made ahead is also put in

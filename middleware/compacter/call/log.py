@@ -37,14 +37,6 @@ _STANDARD = (logging.Logger, logging.LoggerAdapter)
 _FOLDERS = tuple(
     f"{Path(file).parent}{os.sep}" for file in (Path(__file__).parent, concurrent.futures.__file__)
 )
-_FAILED = {
-    "hook": "a hook raised {error}; the call goes on without it",
-    "detect": "{error}; this counts as None",
-    "pin": "{error}; its messages are kept",
-    "memory": "the memory failed ({error}); the call goes on without it",
-    "search": "{error}; passages are found by their words alone",
-    "recall": "quotes could not be found ({error}); requests go on without them",
-}
 # Failures that are logged once, as they may occur for every message.
 _ONCE = ("pin", "recall", "search")
 # The manual lists what helps by the name of the exception.
@@ -53,6 +45,7 @@ REMEDIES = page("troubleshooting", "the-log-warns-of-a-summarizer-that-failed")
 _AVOIDABLE = re.compile(
     f"the summary was refused|rules: |(?!strategy (?:{'|'.join(BUILT_IN)}) )strategy "
 )
+_NUMBER = re.compile(r"[\d,.]+")
 
 
 class Log:
@@ -67,19 +60,20 @@ class Log:
         others at debug level.
         """
         level: Level = "info" if isinstance(event, (CompactionEvent, MessageShortened)) else "debug"
-        kind = _kind_of_failure(event)
-        if kind and kind not in self._warned:
-            self._warned.add(kind)
-            level = "warning"
+        is_new = _is_avoidable(event) and self._is_first(_NUMBER.sub("", event.sentence))
+        if not is_new and self._logger(level) is None:
+            return
         # Not by ``model_dump``: a child forked during its first use would wait for it forever.
         facts = {
             name: value for name, value in event if name not in UNTOLD and value not in (None, "")
         }
         said = event.sentence
-        if level == "warning" and isinstance(event, CompactionFailed):
-            cause = self._explain(event)
-            said = f"{cause} (CompactionFailed, later ones at level debug). What helps: {REMEDIES}"
-            facts |= {"cause": cause, "remedies": REMEDIES}
+        if is_new:
+            level = "warning"
+            if isinstance(event, CompactionFailed):
+                cause = f"{said}{_circumstances(event.cause)}"
+                said = f"{cause} (CompactionFailed). What helps: {REMEDIES}"
+                facts |= {"cause": cause, "remedies": REMEDIES}
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
         self.write(level, f"compacter.{name}", said, facts)
 
@@ -89,12 +83,10 @@ class Log:
         A failure that a memory reports itself, once for many, is logged at debug level.
         """
         with contextlib.suppress(Exception):  # An exception of the logger cannot be logged.
-            if what in _ONCE and what in self._warned:
+            if what in _ONCE and not self._is_first(what):
                 return
-            self._warned.add(what)
             kind = str(error) if isinstance(error, FunctionError) else type(error).__name__
-            usual = f"{what} failed ({{error}}); the call goes on"
-            said = _FAILED.get(what, usual).format(error=kind)
+            said = f"{what} failed ({kind}); the call goes on without it"
             facts: dict[str, object] = {"error": kind}
             level: Level = "warning"
             if what != "memory":
@@ -103,6 +95,12 @@ class Log:
             elif isinstance(error, getattr(self._options.memory, "failures", ())):
                 level = "debug"
             self.write(level, f"compacter.{what}_failed", said, facts)
+
+    def _is_first(self, kind: str) -> bool:
+        """Return whether a failure is the first one of its kind, and note it."""
+        is_first = kind not in self._warned
+        self._warned.add(kind)
+        return is_first
 
     def write(self, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
         """Write one entry: ``said`` to a logger of the standard library, ``name`` to others. An
@@ -119,9 +117,8 @@ class Log:
         """Return the logger for entries of this level, or ``None`` if there is none.
 
         It is the option ``logger``; else structlog, if the program has configured it; else the
-        standard library's logger ``compacter``. The level of that logger, if it is set, also
-        applies to structlog. If neither has a level, structlog gets nothing below info, or below
-        that logger's effective level if that is lower.
+        standard library's logger ``compacter``, whose level, if it is set, also applies to
+        structlog; without one, that gets nothing below info.
         """
         number = getattr(logging, level.upper())
         logger = self._options.logger
@@ -129,45 +126,31 @@ class Log:
         if logger is None:
             logger = logging.getLogger("compacter")
             if structlog is not None and structlog.is_configured():
-                wrapper = structlog.get_config()["wrapper_class"]
-                least = logger.level
-                if not least and wrapper is structlog.make_filtering_bound_logger(0):
-                    least = min(logging.INFO, logger.getEffectiveLevel())
-                return structlog.get_logger("compacter") if number >= least else None
+                is_due = number >= (logger.level or logging.INFO)
+                return structlog.get_logger("compacter") if is_due else None
         if isinstance(logger, _STANDARD) and not logger.isEnabledFor(number):
             return None
         return logger
 
-    def _explain(self, event: CompactionFailed) -> str:
-        """Return the cause of a failure, and what takes over."""
-        cause = f"{event.sentence}{_circumstances(event.cause)}"
-        if isinstance(event.cause, SummarizerNeededError):
-            return f"{cause}: {event.cause}"
-        if event.reason.startswith("rules: ") or isinstance(event.cause, FunctionError):
-            return cause
-        instead = " or ".join(map(repr, self._options.fallback))
-        return f"{cause}; the fallback {instead} takes over" if instead else cause
 
-
-def _kind_of_failure(event: Event) -> str:
-    """Return what kind of failure an event tells; empty if the user can do nothing about it."""
-    if not isinstance(event, CompactionFailed):
-        return "SilentTruncation" if isinstance(event, SilentTruncation) else ""
-    if event.trigger == "prepared":
-        return ""  # Told once a call needs it and fails too: it may be the program's end.
-    if isinstance(event.cause, FunctionError):
-        return str(event.cause)
-    if event.error or not _AVOIDABLE.match(event.reason):
-        return event.error  # Else no room for a summary, or nothing to summarize.
-    return re.sub(r"[\d,.]+", "", event.reason)
+def _is_avoidable(event: Event) -> bool:
+    """Return whether the user can do something about what an event tells."""
+    if isinstance(event, CompactionFailed) and event.trigger != "prepared":
+        has_cause = event.error or isinstance(event.cause, FunctionError)
+        # Else there is no room for a summary, or nothing to summarize.
+        return bool(has_cause or _AVOIDABLE.match(event.reason))
+    # A failure of what is made ahead may be the program's end: one is told when a call needs it.
+    return isinstance(event, SilentTruncation)
 
 
 def _circumstances(error: BaseException | None) -> str:
     """Return the HTTP status and the place of an exception, in parentheses; empty if it has
-    neither.
+    neither. For a summarizer that is missing, its text, which names the option.
 
     The place is the last one outside this package, or the last one if there is none outside.
     """
+    if isinstance(error, SummarizerNeededError):
+        return f": {error}"
     status = getattr(error, "status_code", None)
     facts = [f"HTTP {status}"] if isinstance(status, int) else []
     frames = [frame for frame in _frames(error) if "site-packages" not in frame.filename]

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from compacter.call import ahead, streams
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.attempt import Attempt
-from compacter.call.nested import GiveUps, limit_since
 from compacter.call.one_summary import OneSummary
 from compacter.call.reduce import compact_ahead
 from compacter.call.request import ConversationState, Request, holds_secrets
-from compacter.call.state import State
+from compacter.call.state import GiveUps, State
 from compacter.call.summarizer import Summarizer
 from compacter.call.world import DEFERRED, step_through
 from compacter.compaction.plan import CompactionPlan
@@ -38,7 +37,7 @@ from compacter.memory.match import View
 from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable, first
 from compacter.messages.format import Message
-from compacter.messages.replies import SEALED, Reply
+from compacter.messages.replies import Reply
 from compacter.runtime.io import IO
 from compacter.runtime.single_flight import LONGEST_WAIT, Flight
 
@@ -248,13 +247,11 @@ class Performer:
 
     async def _send_once(self, args: Args, kwargs: Named) -> Reply:
         """Call the wrapped function; a token limit and any ``Exception`` are in the reply."""
-        detect = partial(limit_since, GiveUps.count, self.state.detect)
+        detect = partial(self.state.limit_since, GiveUps.count)
         function: Any = self.function
         try:
             raw = await self.io.call(function, *args, **kwargs)
-            return await streams.opened(
-                self.io, raw, detect, self.binding.quiet, on_error=self.note_late
-            )
+            return await streams.opened(self.io, raw, detect, self.binding.quiet)
         except Exception as error:  # noqa: BLE001 - in the reply
             return Reply(token_limit=detect(error), error=error)
 
@@ -266,14 +263,6 @@ class Performer:
         for flight in beside:
             await flight.wait(self.io, LONGEST_WAIT)
         await self.emit(PreparationFailed(reason=_CROWDED, **self.request.named))
-
-    def note_late(self, error: Exception) -> None:
-        """Note a token limit that ended a stream after its first content, so that the conversation
-        is compacted before its next call.
-        """
-        limit = self.state.detect(error)
-        if limit is not None and limit.source != SEALED:
-            self.state.note_late(self.conversation, limit)
 
     # -- memory and quotes -------------------------------------------------------------------------
 

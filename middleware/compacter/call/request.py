@@ -182,8 +182,6 @@ class ConversationState:
     compacted; 0 if none was. Another compaction would not help while it is as large."""
     failed_in_a_row: int = 0
     """Number of compactions in a row for which the summarizer gave no summary."""
-    late: TokenLimit | None = None
-    """Token limit that ended the stream of the last call after its first content."""
     size_without_quotes: int = 0
     """Size of a request in which a compaction made no room for quotes, in characters; tried again
     once it has grown."""

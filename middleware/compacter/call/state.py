@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
-from compacter.call.request import ConversationState
+from compacter.call.request import ConversationState, Request, expected_tokens
 from compacter.call.warm import warm_up
 from compacter.compaction.sizes import Calibration
 from compacter.events import (
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 _MOST_MODELS = 256
 # Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
-# Most conversations to be compacted before their next call: of those that never have one, each
-# call looks for it.
-_MOST_LATE = 100
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
 
@@ -64,6 +61,22 @@ import_before_fork(
     "compacter.redaction",
     "structlog.stdlib",
 )
+
+
+class GiveUps:
+    """Number of this process's calls that were given up after at least one round."""
+
+    count = 0
+
+
+_GAVE_UP = "_compacter_gave_up"
+
+
+def mark_given_up(error: Exception) -> None:
+    """Mark the exception of a call that is given up, for a Compacter around this one."""
+    GiveUps.count += 1
+    with suppress(AttributeError, TypeError):  # Some exceptions accept no attributes.
+        setattr(error, _GAVE_UP, GiveUps.count)
 
 
 class State:
@@ -77,8 +90,6 @@ class State:
         self.preparations = Preparations()
         self.grants: bool | None = None
         """Whether the memory grants claims; ``None`` until one was requested."""
-        self.late: list[ConversationState] = []
-        """Conversations whose last stream ended in a token limit after its first content."""
         self.last_reply: tuple[int, int, int] | None = None
         """Input tokens of the last quiet call, its number of messages, and ``id`` of its last
         message, if known.
@@ -111,10 +122,6 @@ class State:
         if isinstance(detect, UserDetector):
             detect = replace(detect, on_error=partial(self.log.failed, "detect"))
             options = options.model_copy(update={"detect": detect})
-        self.detect: Callable[[BaseException], TokenLimit | None] = lambda error: (
-            detect(error) or detect_sealed(error)
-        )
-        """Detector of the refusals that a call can mend."""
         self.options = options
         self.pin = None if options.pin is None else self._is_pinned
         """``pin``; a message for which it fails is pinned."""
@@ -143,6 +150,29 @@ class State:
         self.scope = options.memory_scope
         """Part of each record's key; the same for calls that may share a summary."""
 
+    def detect(self, error: BaseException) -> TokenLimit | None:
+        """Return the token limit in an exception, or the reason for another refusal that a call can
+        mend; ``None`` for any other.
+        """
+        return self.options.detect(error) or detect_sealed(error)
+
+    def limit_since(self, before: int, error: BaseException) -> TokenLimit | None:
+        """Return the token limit in an exception; ``None`` if a Compacter inside the wrapped
+        function has given up with it or one of its causes.
+
+        This one then does not retry, because it would send the same requests again. ``before`` is
+        ``GiveUps.count`` at the start of the call, as a program may raise one exception object
+        several times.
+        """
+        cause: BaseException | None = error
+        for _ in range(10):
+            if cause is None or GiveUps.count == before:
+                break
+            if getattr(cause, _GAVE_UP, 0) > before:
+                return None
+            cause = cause.__cause__ or cause.__context__
+        return self.detect(error)
+
     def _is_pinned(self, message: Message) -> object:
         pin: Any = self.options.pin
         with self.safely("pin"):
@@ -164,21 +194,30 @@ class State:
         learnt.assume_window(window(model))
         return learnt
 
+    def learn_from_last(self, request: Request, calibration: Calibration) -> None:
+        """Calibrate by the usage of the last reply, if its request was an earlier state of this
+        conversation.
+        """
+        noted = self.last_reply
+        self.last_reply = None
+        if noted is None:
+            return
+        tokens, count, last = noted
+        calibration.take(tokens)
+        if count > len(request.original) or id(request.original[count - 1]) != last:
+            return
+        read = request.conversation
+        if read.start >= count:
+            return  # The provider has compacted it since.
+        size = sum(read.sizes[:count]) + request.overhead
+        # The token count of a truncated prompt does not belong to its characters.
+        if expected_tokens(size, tokens, calibration) is None:
+            calibration.learn(size, tokens)
+
     def conversation(self, digest: str) -> ConversationState:
         """Return the state of a conversation, for the trigger."""
         with self._lock:
             return self._conversations.setdefault(digest, ConversationState())
-
-    def note_late(self, conversation: ConversationState, limit: TokenLimit) -> None:
-        """Have a conversation compacted before its next call."""
-        conversation.late = limit
-        self.late.append(conversation)
-        del self.late[:-_MOST_LATE]
-
-    def take_late(self, conversation: ConversationState) -> None:
-        """Forget that a conversation is to be compacted, as its next call does it."""
-        with suppress(ValueError):  # Another call of it was first.
-            self.late.remove(conversation)
 
     def note_record(self, record: str) -> bool:
         """Note that a call has made or used a record; return whether it is the first one here."""
@@ -202,23 +241,13 @@ class State:
             self.log.event(event)
 
     async def emit(self, io: IO, event: Event) -> None:
-        """Send an event to totals, log and hooks.
-
-        A cancellation or an interrupt during a hook is raised once all hooks have been called, as
-        totals and log have the event already.
-        """
+        """Send an event to totals, log and hooks. A cancellation during a hook ends it at once."""
         self.record(event)
         first = self.compaction_hooks if isinstance(event, CompactionEvent) else ()
-        interruption: BaseException | None = None
         for hook in (*first, *self.event_hooks):
-            try:
-                with self.safely("hook"):
-                    # A copy, so that no hook sees another one's changes.
-                    await io.hook(hook, event.model_copy())
-            except BaseException as error:  # noqa: BLE001 - raised below
-                interruption = error
-        if interruption is not None:
-            raise interruption
+            with self.safely("hook"):
+                # A copy, so that no hook sees another one's changes.
+                await io.hook(hook, event.model_copy())
 
     def history_changed(self, event: CompactionEvent | None) -> None:
         """Send the event that a compaction was not installed because the ``History`` has changed

@@ -13,10 +13,8 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any
 
 from compacter.call.warm import warmed_up
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
@@ -27,66 +25,15 @@ from compacter.runtime.io import IO
 from compacter.runtime.objects import with_special_methods
 
 
-@dataclass(slots=True)
-class Opening:
-    """Chunks of a stream up to its first content, and a callback for its end."""
-
-    held: deque[Any] = dataclass_field(default_factory=deque)
-    """Chunks that were read already, and the exception that came next."""
-    on_end: Callable[[], None] | None = None
-    """Called when the stream has been read to its end; not if it is dropped or fails."""
-    on_error: Callable[[Exception], None] | None = None
-    """Called with an exception of the stream after its first content; must raise nothing."""
-
-    def take(self) -> Any:
-        """Return the next chunk that was read already, or raise the exception that came next."""
-        chunk = self.held.popleft()
-        if isinstance(chunk, Exception):
-            self.fail()
-            raise chunk
-        return chunk
-
-    def fail(self, error: Exception | None = None) -> None:
-        """Note that the stream has failed, with an exception that was not judged before."""
-        action = self.on_error
-        self.on_end = None
-        self.on_error = None
-        if action is not None and error is not None:
-            action(error)
-
-    def end(self) -> None:
-        """Note that the stream has been read to its end."""
-        action = self.on_end
-        self.on_end = None
-        self.on_error = None
-        if action is not None:
-            action()
+def _shapes(kind: type) -> tuple[str, ...]:
+    # ``hasattr`` is true of any special method of a ``MagicMock``.
+    names = ("__next__", "__anext__", "__await__")
+    return tuple(name for name in names if callable(inspect.getattr_static(kind, name, None)))
 
 
-Shape = Literal["stream", "async stream", "awaitable"]
-
-
-def _has(kind: type, method: str) -> bool:
-    return callable(inspect.getattr_static(kind, method, None))
-
-
-has: Callable[[type, str], bool] = lru_cache(256)(_has)
-"""Return whether a class has a method. ``hasattr`` is true of any special method of a
-``MagicMock``."""
-_SHAPES: Mapping[str, Shape] = {
-    "__next__": "stream",
-    "__anext__": "async stream",
-    "__await__": "awaitable",
-}
-
-
-def _shape(kind: type) -> Shape | None:
-    return next((shape for method, shape in _SHAPES.items() if has(kind, method)), None)
-
-
-shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
-"""Return the kind of a type's objects, ``None`` for replies. Streams are iterators, not mere
-collections."""
+shapes: Callable[[type], tuple[str, ...]] = lru_cache(256)(_shapes)
+"""Return which methods of a stream, an async stream and an awaitable a type's objects have; none
+for replies. Streams are iterators, not mere collections."""
 
 
 def core(stream: Any) -> Any:
@@ -94,7 +41,7 @@ def core(stream: Any) -> Any:
     events read from it.
     """
     inner = getattr(stream, "_raw_stream", None)
-    return inner if inner is not None and shape(type(inner)) is not None else stream
+    return inner if inner is not None and shapes(type(inner)) else stream
 
 
 async def opened(
@@ -102,19 +49,17 @@ async def opened(
     raw: Any,
     detect: Callable[[BaseException], TokenLimit | None],
     quiet: Callable[[Any], bool] | None = None,
-    *,
-    on_error: Callable[[Exception], None] | None = None,
 ) -> Reply:
     """Return what a function returned as a reply, with its token limit if it is a refusal.
 
     A stream is read up to its first content, its end or an error, and returned as if unread.
     ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token
     limit before the first content is in the reply, with its exception as ``error``; the stream is
-    then closed. ``on_error`` is called with an exception after it.
+    then closed.
     """
-    if type(raw) is dict or not has(type(raw), io.iterates):
+    if type(raw) is dict or io.iterates not in shapes(type(raw)):
         return Reply(raw=raw, token_limit=detect_in_reply(raw))
-    opening = Opening(on_error=on_error)
+    held: deque[Any] = deque()
     source = core(raw)
     response = field(source, "response")
     limit: TokenLimit | None = None
@@ -123,13 +68,14 @@ async def opened(
         body = await look_into(io, response)
         if body.shows and quiet is None:
             # Unread by the SDK, whose response gives out all bytes.
-            return Reply(raw=replay(raw, opening))
+            return Reply(raw=raw)
         limit = body.found if body.is_document else None
+
     while limit is None:
         try:
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
-            opening.held.append(error)
+            held.append(error)
             await warmed_up(io)
             limit = await io.thread(partial(detect, error))
             if limit is not None:
@@ -138,105 +84,67 @@ async def opened(
             break
         if chunk is _END:
             break
-        opening.held.append(chunk)
+        held.append(chunk)
         limit = detect_in_reply(chunk)
         if has_content(chunk) if quiet is None else not quiet(chunk):
             break
-    return Reply(raw=replay(raw, opening) if opening.held else raw, token_limit=limit)
+    return Reply(raw=replay(raw, held) if held else raw, token_limit=limit)
 
 
 _END: Any = object()
 
 
-def replay(stream: Any, opening: Opening) -> Any:
-    """Return the vendor's stream so that it yields the chunks that were read already, then the
-    others.
+def replay(stream: Any, held: deque[Any]) -> Any:
+    """Return the vendor's stream so that it yields the chunks that were read already, or raises the
+    exception that came next, then goes on.
 
     Until then its class is replaced by a subclass; if that is not possible, that of a `Proxy`.
     """
     inner = core(stream)
     if inner is not stream:
         # ``core`` has found it by the same name.
-        stream._raw_stream = replay(inner, opening)  # noqa: SLF001
+        stream._raw_stream = replay(inner, held)  # noqa: SLF001
         return stream
     try:
-        earlier = stream.__dict__.get(_OPENING)
-        if earlier is None:
+        # One that is wrapped twice: the chunks of the inner wrapper have all been read.
+        if _HELD not in stream.__dict__:
             with_special_methods(stream, _those_of(stream, _REPLAYING))
-        else:  # Wrapped twice: the chunks of the inner opening have all been read.
-            opening.on_end = earlier.on_end
-            opening.on_error = opening.on_error or earlier.on_error
-        stream.__dict__[_OPENING] = opening
+        stream.__dict__[_HELD] = held
     except (TypeError, AttributeError):
-        return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), opening)
+        return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), held)
     return stream
+
+
+_HELD = "_compacter_held"
 
 
 def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
     return {name: method for name, method in methods.items() if hasattr(type(stream), name)}
 
 
-def when_done(stream: Any, action: Callable[[], None]) -> Any:
-    """Return the stream, and call ``action`` once it has been read to its end."""
-    opening = getattr(core(stream), "__dict__", {}).get(_OPENING)
-    if opening is None:
-        action()
-    else:
-        opening.on_end = action
-    return stream
-
-
-_OPENING = "_compacter_opening"
-
-
-def _opening_of(stream: Any, kind: type) -> Opening:
-    """Return the opening of a stream; once it is used up, restore the stream's own class
-    ``kind``.
+def _take(stream: Any) -> Any:
+    """Return the next chunk that was read already, or raise the exception that came next. Once
+    there is none, give the stream its own class back, and return ``_END``.
     """
-    opening: Opening = stream.__dict__[_OPENING]
-    if not opening.held and opening.on_end is None and opening.on_error is None:
-        _restore(stream, kind)
-    return opening
-
-
-def _restore(stream: Any, kind: type) -> None:
-    """Give a stream back its own class."""
-    if stream.__dict__.pop(_OPENING, None) is not None:
-        stream.__class__ = kind
+    held = stream.__dict__[_HELD]
+    if not held:
+        del stream.__dict__[_HELD]
+        stream.__class__ = type(stream).__base__
+        return _END
+    chunk = held.popleft()
+    if isinstance(chunk, Exception):
+        raise chunk
+    return chunk
 
 
 def _next(self: Any) -> Any:
-    kind: Any = type(self).__base__
-    opening = _opening_of(self, kind)
-    if opening.held:
-        return opening.take()
-    try:
-        return kind.__next__(self)
-    except StopIteration:
-        _restore(self, kind)
-        opening.end()
-        raise
-    except Exception as error:
-        _restore(self, kind)
-        opening.fail(error)
-        raise
+    chunk = _take(self)
+    return next(self) if chunk is _END else chunk
 
 
 async def _anext(self: Any) -> Any:
-    kind: Any = type(self).__base__
-    opening = _opening_of(self, kind)
-    if opening.held:
-        return opening.take()
-    try:
-        return await kind.__anext__(self)
-    except StopAsyncIteration:
-        _restore(self, kind)
-        opening.end()
-        raise
-    except Exception as error:
-        _restore(self, kind)
-        opening.fail(error)
-        raise
+    chunk = _take(self)
+    return await anext(self) if chunk is _END else chunk
 
 
 _REPLAYING: Mapping[str, Callable[..., Any]] = {
@@ -299,16 +207,16 @@ async def look_into(io: IO, response: Any) -> DocumentWatch:
         watch.read(response.content)
     else:
         rest = aiter(response.stream) if io.asynchronous else iter(response.stream)
-        opening = Opening()
+        held: deque[Any] = deque()
         try:
             while (chunk := await io.call(io.step, rest, None)) is not None:
-                opening.held.append(chunk)
+                held.append(chunk)
                 if watch.read(chunk):
                     break
         except Exception as error:  # noqa: BLE001 - raised when the body is read
-            opening.held.append(error)
+            held.append(error)
         # No generator: one that is not read to its end is closed late, of which trio warns.
-        response.stream.__dict__[_BEGINNING] = replay(rest, opening)
+        response.stream.__dict__[_BEGINNING] = replay(rest, held)
         with_special_methods(response.stream, {"__iter__": _iterate, "__aiter__": _iterate})
     watch.end()
     return watch
@@ -339,9 +247,9 @@ def _watch(response: Any) -> DocumentWatch | None:
 
 async def close(io: IO, stream: Any) -> None:
     """Close a stream that is not returned to the caller; an exception from it is ignored."""
-    names = ("aclose", "close") if io.asynchronous else ("close",)
-    method = next(filter(callable, (getattr(stream, name, None) for name in names)), None)
-    if method is None:
+    method = getattr(stream, "aclose", None) if io.asynchronous else None
+    method = method or getattr(stream, "close", None)
+    if not callable(method):
         return
     with suppress(Exception):  # The stream is not used any more.
         outcome = await io.call(method)

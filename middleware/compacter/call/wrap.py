@@ -3,29 +3,31 @@ functions.
 
 In this order: the wrappers, which do as little as possible for a quiet call, one that needs nothing
 from compacter; what becomes of a quiet call's reply; `WrappedFunction._handle`, for every other
-call.
+call; reading its arguments.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from types import CoroutineType
-from typing import Any, NoReturn
+from typing import Any
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, Named
+from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
 from compacter.call.call import Call
 from compacter.call.log import outside
-from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
-from compacter.call.reader import read_call
-from compacter.call.recalls import answer_recalls, fault_of
-from compacter.call.request import may_be_cut
-from compacter.call.state import State
+from compacter.call.recalls import answer_recalls, fault_of, with_recall
+from compacter.call.request import Request, may_be_cut
+from compacter.call.state import GiveUps, State, mark_given_up
 from compacter.call.warm import warmed_up
+from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
+from compacter.memory.record import conversation_digest
+from compacter.messages.format import Message, get_format
+from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.replies import HAS_USAGE, Reply, detect_in_reply, tokens_read
 from compacter.runtime.io import ASYNC, IO, SYNC, is_kind, is_large, run
 
@@ -59,11 +61,11 @@ class WrappedFunction:
         binding = self.binding
         count_call = self.state.count_call
         idle = self.idle()
-        late = self.state.late
         messages = binding.messages
         param = binding.messages_param
-        shape_of = streams.shape
+        shapes_of = streams.shapes
         read_reply = self._read_reply
+        limit_since = self.state.limit_since
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
@@ -72,19 +74,18 @@ class WrappedFunction:
             given = kwargs.get(param)
             given = given if type(given) is list else messages(args, kwargs)
             reply = None
-            is_quiet = idle() and not late
-            if is_quiet and (type(given) is list or not binding.needs_list(args, kwargs)):
+            if idle() and (type(given) is list or not needs_list(given)):
                 before = GiveUps.count
                 try:
                     raw = function(*args, **kwargs)
                 except Exception as error:
-                    limit = limit_since(before, self.state.detect, error)
+                    limit = limit_since(before, error)
                     if limit is None:
                         raise
                     reply = Reply(token_limit=limit, error=error)
                 else:
-                    if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
-                        return self._wrap_result(shape, raw, args, kwargs)
+                    if type(raw) is not dict and (shapes := shapes_of(type(raw))):
+                        return self._wrap_result(shapes, raw, args, kwargs)
                     reply = read_reply(raw, given, kwargs)
                     if reply is None:
                         return raw
@@ -101,14 +102,13 @@ class WrappedFunction:
         function = self.function
         count_call = self.state.count_call
         idle = self.idle()
-        late = self.state.late
         param = self.binding.messages_param
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # What makes a quiet call, said once more: one wrapper within another costs half as
             # much again.
             given = kwargs.get(param)
-            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle():
+            if type(given) is not list or OWN_OPTIONS in kwargs or not idle():
                 return await begin(*args, **kwargs)
             count_call()
             return await self._settle(ASYNC, function(*args, **kwargs), given, args, kwargs)
@@ -116,9 +116,7 @@ class WrappedFunction:
         return call
 
     def generator(self) -> Function:
-        """Return the wrapper of a generator function, which makes the call when its first chunk is
-        requested.
-        """
+        """Return the wrapper of a generator function, which calls at its first chunk."""
         begin = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -140,9 +138,8 @@ class WrappedFunction:
         if options is False:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
-            raise ConfigurationError(
-                f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
-            )
+            fault = f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
+            raise ConfigurationError(fault)
         other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
         other.returns_awaitable = self.returns_awaitable
         return other.synchronous()
@@ -155,12 +152,12 @@ class WrappedFunction:
 
     # -- what a quiet call has returned ------------------------------------------------------------
 
-    def _wrap_result(self, shape: streams.Shape, raw: Any, args: Args, kwargs: Named) -> Any:
+    def _wrap_result(self, shapes: Sequence[str], raw: Any, args: Args, kwargs: Named) -> Any:
         """Return the result for a stream or an awaitable that a plain function returned."""
         outcome = raw, self.binding.messages(args, kwargs), args, kwargs
-        if shape == "stream":
+        if SYNC.iterates in shapes:
             return run(self._settle(SYNC, *outcome))
-        if shape == "async stream":
+        if ASYNC.iterates in shapes:
             return _iterate_later(self._settle)(ASYNC, *outcome)
         self.returns_awaitable = True
         return self._settle(ASYNC, *outcome)
@@ -172,23 +169,20 @@ class WrappedFunction:
         before = GiveUps.count
         try:
             # The first is by far the most common, and quicker to tell.
-            if type(raw) is CoroutineType or streams.shape(type(raw)) == "awaitable":
+            if type(raw) is CoroutineType or streams.shapes(type(raw)) == ("__await__",):
                 raw = await raw
-            if type(raw) is dict or not streams.has(type(raw), io.iterates):
+            if type(raw) is dict or io.iterates not in streams.shapes(type(raw)):
                 reply = self._read_reply(raw, given, kwargs)
                 if reply is None:
                     return raw
             else:
-                detect = functools.partial(limit_since, before, self.state.detect)
-                note = functools.partial(self._note_late, io, args, kwargs)
-                reply = await streams.opened(io, raw, detect, self.binding.quiet, on_error=note)
+                detect = functools.partial(self.state.limit_since, before)
+                reply = await streams.opened(io, raw, detect, self.binding.quiet)
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
             await warmed_up(io)
-            limit = await io.thread(
-                functools.partial(limit_since, before, self.state.detect, error)
-            )
+            limit = await io.thread(functools.partial(self.state.limit_since, before, error))
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
@@ -196,9 +190,7 @@ class WrappedFunction:
 
     def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
         """Return a reply that states a token limit, or whose prompt the server may have truncated
-        if there is a hook to tell; ``None`` for any other.
-
-        Of its usage three integers are recorded, for the next call.
+        if there is a hook to tell; ``None`` for any other. Its usage is noted, for the next call.
         """
         limit = detect_in_reply(raw)
         if limit is not None:
@@ -227,26 +219,12 @@ class WrappedFunction:
                 return None
         return Reply(raw=raw)
 
-    def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
-        """Read a quiet call whose stream has failed after its first content, and note the token
-        limit, if it is one.
-        """
-        state = self.state
-        with state.safely("reading"):
-            if state.detect(error) is None:
-                return
-            world = self._performer(io, args, kwargs)
-            if not isinstance(read_call(world, learns=True), str):
-                world.note_late(error)
-
     # -- calls that need more; the same code for sync and async ------------------------------------
 
     async def _handle(self, io: IO, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
         """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
-        after the reply to a quiet one.
-
-        If compacter itself fails, the result is that of the unwrapped function, or the provider's
-        own exception. Only ``CompactionError`` is passed on.
+        after the reply to a quiet one. If compacter itself fails, the result is that of the
+        unwrapped function, or the provider's own exception. Only ``CompactionError`` is passed on.
         """
         args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         # A hook must not change what is sent, so nothing is learnt on its behalf.
@@ -255,13 +233,11 @@ class WrappedFunction:
         if isinstance(read, str):
             return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
         world, call = read
-        if reply is not None:
-            if reply.token_limit is None:
-                await world.conduct(call.read_usage(reply.raw))
-                return reply.raw
-            world.last = reply
+        if reply is not None and reply.token_limit is None:
+            await world.conduct(call.read_usage(reply.raw))
+            return reply.raw
+        world.last = reply
         note = ""
-        self.state.take_late(world.conversation)
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
             raw = await world.conduct(answer_recalls(call, raw))
@@ -271,53 +247,24 @@ class WrappedFunction:
             last = world.last
             if last is None or error is not last.error:
                 self.state.log.failed("compaction", error)
-                reason = (
-                    error
-                    if isinstance(error, FunctionError)
-                    else f"it raised {type(error).__name__}"
-                )
+                is_told = isinstance(error, FunctionError)
+                reason = error if is_told else f"it raised {type(error).__name__}"
                 note = f"could not compact: {reason}"
             elif call.tried:
                 mark_given_up(error)
         else:
-            shape = None if io.asynchronous else streams.shape(type(raw))
-            if shape in ("awaitable", "async stream"):
-                return self._wrap_result(shape, raw, args, kwargs)
-            return self._install_after(world, call, raw)
+            shapes = () if io.asynchronous else streams.shapes(type(raw))
+            if shapes and io.iterates not in shapes:
+                return self._wrap_result(shapes, raw, args, kwargs)
+            self._install(world, call.request)
+            return raw
         finally:
             world.close()
         return await self._end(io, args, kwargs, world.last, note)
 
-    def _performer(self, io: IO, args: Args, kwargs: Named) -> Performer:
-        return Performer(
-            state=self.state,
-            io=io,
-            function=self.function,
-            binding=self.binding,
-            args=args,
-            kwargs=kwargs,
-        )
-
-    async def read(
-        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
-    ) -> tuple[Performer, Call] | str:
-        """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
-
-        ``learns``: whether to calibrate by the last reply.
-        """
-        state = self.state
-        world = self._performer(io, args, kwargs)
-        with state.safely("reading"):
-            world.large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
-            call = await world.compute(functools.partial(read_call, world, learns=learns))
-            return call if isinstance(call, str) else (world, call)
-        return "its messages could not be read"
-
     async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
-        """Return or raise the wrapped function's last reply, with a note; without one, call it as
-        if it were not wrapped.
-
-        Compacter's frames are removed from the exception's traceback.
+        """Return or raise the wrapped function's last reply, with a note and without compacter's
+        frames in its traceback; without a reply, call it as if it were not wrapped.
         """
         if last is None:
             args, kwargs = self.binding.as_list(args, kwargs)
@@ -329,20 +276,123 @@ class WrappedFunction:
             add_note(error, f"compacter {note}")
         raise error.with_traceback(outside(error.__traceback__))
 
-    def _install_after(self, world: Performer, call: Call, raw: Any) -> Any:
-        """Return the reply, and install the compacted messages in the ``History`` once the reply is
-        complete.
-        """
-        request = call.request
+    def _install(self, world: Performer, request: Request) -> None:
+        """Install the compacted messages in the ``History`` that was passed, if any were."""
         history: Any = world.history
         if history is None or request.messages is request.original:
-            return raw
+            return
+        if not history.install(world.version, request.messages, self.state.redaction):
+            self.state.history_changed(None)
 
-        def install() -> None:
-            if not history.install(world.version, request.messages, self.state.redaction):
-                self.state.history_changed(None)
+    # -- reading a call ----------------------------------------------------------------------------
 
-        return streams.when_done(raw, install)
+    async def read(
+        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
+    ) -> tuple[Performer, Call] | str:
+        """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
+
+        ``learns``: whether to calibrate by the last reply.
+        """
+        with self.state.safely("reading"):
+            large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
+            read = functools.partial(self._read, io, args, kwargs, large=large, learns=learns)
+            return await io.thread(read) if large else read()
+        return "its messages could not be read"
+
+    def _read(
+        self, io: IO, args: Args, kwargs: Named, *, large: bool, learns: bool
+    ) -> tuple[Performer, Call] | str:
+        """Read the messages, their format, model and limits, and what is known of both."""
+        from compacter.recall.frame import strip
+
+        state = self.state
+        options = state.options
+        binding = self.binding
+        facts = binding.read(args, kwargs)
+        if facts.elsewhere:
+            return facts.elsewhere
+        given = facts.messages
+        history = given if hasattr(given, "pinned_ids") else None
+        messages: list[Message] = [*given] if isinstance(given, Sequence) else []
+        if isinstance(given, str) and given:
+            messages = [{"role": "user", "content": given}]
+        name = binding.param_of(kwargs)
+        if not messages:
+            remedy = f'pass them as {name}=... or name theirs: wrap(function, messages_param="...")'
+            return f"the call has no messages in its argument {name!r}; {remedy}"
+        try:
+            form = get_format(binding.wire_format or recognise(messages, param=name))
+        except UnknownFormatError as error:
+            return str(error)
+        if isinstance(given, str):
+            messages = [form.say("user", given)]
+        # Without the quotes of an earlier call, which a program has put into its history.
+        stripped = strip(messages, form) or messages
+        function = self.function
+        kind = type(function).__qualname__
+        called = facts.model or str(getattr(function, "__qualname__", kind))
+        rules = getattr(history, "rules", ())
+        named = options.conversation or getattr(history, "conversation", "")
+        digest = named or conversation_digest(form, stripped)
+        notes_sizes = state.proactive or state.prepares
+        # The digest of the first message alone, so that a new conversation is recognised at its
+        # second call.
+        begun = named or (conversation_digest(form, stripped, 1) if notes_sizes else digest)
+        tools: tuple[object, ...] = ()
+        recall = options.recall
+        if recall is not None and recall.tool and not fault_of(recall, binding):
+            tools = with_recall(binding, facts, form.name, getattr(function, "__name__", ""))
+        by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
+        request = Request(
+            format=form,
+            original=stripped,
+            messages=stripped,
+            overhead=sum(map(characters_sent, (*facts.beside, *tools[-1:]))),
+            output_tokens=facts.output_tokens,
+            output_option=facts.output_option,
+            model=facts.model,
+            digest=digest,
+            find_pinned=functools.partial(
+                find_pinned, state.pin, format=form, by_history=by_history
+            )
+            if state.pin or by_history
+            else lambda _: (),
+            rules=options.with_declared(rules),
+            archive=getattr(history, "archive", None),
+            alternate=options.alternate_roles,
+            tools=tools,
+        )
+        calibration = state.calibration(called, facts.place)
+        if learns and not state.proactive:
+            state.learn_from_last(request, calibration)
+        world = Performer(
+            state=state,
+            io=io,
+            model=called,
+            large=large,
+            function=function,
+            binding=binding,
+            args=args,
+            kwargs=kwargs,
+            request=request,
+            calibration=calibration,
+            # At its endpoint, as two tenants may begin alike.
+            conversation=state.conversation(f"{facts.endpoint}\0{begun}"),
+            scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
+            place=facts.place,
+            as_passed=history is None and stripped == messages,
+            history=history,
+            version=getattr(history, "version", None),
+        )
+        return world, Call(
+            options,
+            request,
+            calibration,
+            world.conversation,
+            learns=notes_sizes,
+            watched=bool(state.event_hooks),
+            world=world.world,
+        )
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
@@ -359,13 +409,6 @@ def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., Async
     return call
 
 
-def _refusing(fault: str) -> Function:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise ConfigurationError(fault)
-
-    return refuse
-
-
 def wrap_function(
     state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None
 ) -> Function:
@@ -375,16 +418,14 @@ def wrap_function(
     ``asynchronous`` states that the result of a plain function is always awaitable, which cannot be
     detected: methods of the SDKs are decorated coroutine functions.
 
-    Raises ``ConfigurationError`` if a function cannot have the tool of ``Quotes(tool=True)``; a
-    vendor's method raises it when it is called, as its client has others.
+    Raises ``ConfigurationError`` if a function cannot have the tool of ``Quotes(tool=True)``. A
+    vendor's method is then called without it, as its client has others.
     """
     fault = fault_of(state.options.recall, binding)
     if fault and not binding.vendors:
         raise ConfigurationError(fault)
     calls = WrappedFunction(state, function, binding)
-    if fault:
-        shaped = _refusing(fault)
-    elif is_kind(inspect.isasyncgenfunction, function):
+    if is_kind(inspect.isasyncgenfunction, function):
         shaped = calls.async_generator()
     elif is_kind(inspect.isgeneratorfunction, function):
         shaped = calls.generator()

@@ -76,10 +76,6 @@ class Invoke(Nested):
         )
         return replace(facts, elsewhere=elsewhere)
 
-    def needs_list(self, *_: object, **__: object) -> bool:
-        """Return False: JSON has only lists, and the body of a quiet call is not parsed."""
-        return False
-
     def members(self, kwargs: Options) -> dict[str, Any]:
         """Return the members of the body; an empty dict if it is not a JSON object."""
         body = kwargs.get("body")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.effects import AskSummarizer, Effect
+from compacter.effects import AskSummarizer
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
@@ -75,7 +75,7 @@ class Summarize:
     name: str = field(default="summarize", init=False)
     """Name that events carry."""
 
-    def compact(self, plan: CompactionPlan) -> Generator[Effect[Any], Any, list[Message]]:
+    def compact(self, plan: CompactionPlan) -> Generator[AskSummarizer, Any, list[Message]]:
         """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` where none can be
         had.
 

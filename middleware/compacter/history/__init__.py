@@ -56,8 +56,8 @@ class History(UserList[Message]):
 
     A pinned message is kept verbatim by every compaction, in its order, with its tool call or
     results. If a wrapped call is passed a ``History`` and has to compact it, the compacted messages
-    replace those of the history when the call has succeeded. A call that fails, or a stream that is
-    not read to its end, leaves it unchanged.
+    replace those of the history when the call has succeeded, or its stream has begun. A call that
+    fails leaves it unchanged.
 
     Args:
         messages: The first messages; the pins of another ``History`` are copied.

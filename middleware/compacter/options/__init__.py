@@ -60,10 +60,13 @@ class TriggerFacts:
 Trigger = int | float | Callable[[TriggerFacts], bool]
 Stop = stop_base | Callable[[RetryCallState], bool]
 Fallback = Literal["extractive", "truncate"]
+Count = Annotated[StrictInt, Field(ge=0)]
 Mark = Annotated[str, StringConstraints(min_length=1)]
 Rule = Annotated[str, StringConstraints(pattern=r"\S")]
 Retrieved = tuple[Mark, Mark] | Callable[[str, int], str]
 Detector = Callable[[BaseException], TokenLimit | bool | None]
+Pin = Callable[[Message], object]
+TokenCounter = Callable[[Sequence[Message]], int]
 
 
 class CompacterOptions(TypedDict, total=False):
@@ -79,7 +82,7 @@ class CompacterOptions(TypedDict, total=False):
     strategy: StrategyLike | Sequence[StrategyLike]
     fallback: Fallback | Sequence[Fallback] | None
     preserve_recent_turns: int
-    pin: Callable[[Message], object] | None
+    pin: Pin | None
     trigger_tokens: Trigger | None
     prepare_tokens: int | float | None
     min_calls_between: int
@@ -97,7 +100,7 @@ class CompacterOptions(TypedDict, total=False):
     retrieved: Retrieved | None
     conversation: str | None
     logger: Any
-    token_counter: Callable[[Sequence[Message]], int] | None
+    token_counter: TokenCounter | None
 
 
 BESIDE_SUMMARIES: Final = frozenset(
@@ -140,14 +143,14 @@ class Options(BaseModel):
     """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
     1. More is compacted if the provider stated its numbers and that is needed to fit in one
     round."""
-    max_retries: Annotated[StrictInt, Field(ge=0)] | Stop = 3
+    max_retries: Count | Stop = 3
     """Compactions per call, so at most ``1 + max_retries`` requests; 0 to send events only. Or a
     tenacity stop such as ``stop_after_delay(30)`` (seconds)."""
     summarizer: Rule | Callable[..., object] | None = None
     """Writer of summaries: ``None`` for the wrapped call itself, the name of a litellm model, a
     function ``(messages, **options)`` that returns text or a completion (sync or async), or
     ``"extractive"`` for no model."""
-    summary_prompt: str | None = Field(default=None, min_length=1)
+    summary_prompt: Mark | None = None
     """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
     transcript, which is otherwise appended."""
     max_summary_tokens: int = Field(default=4096, ge=16)
@@ -158,9 +161,9 @@ class Options(BaseModel):
     fallback: tuple[Fallback, ...] = ("extractive", "truncate")
     """Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, or both in order;
     ``None`` to raise ``CompactionError``."""
-    preserve_recent_turns: int = Field(default=0, strict=True, ge=0)
+    preserve_recent_turns: Count = 0
     """Number of newest turns to keep verbatim as long as the result fits."""
-    pin: Callable[[Message], object] | None = None
+    pin: Pin | None = None
     """Predicate that returns whether to keep a message verbatim, in its order, with its tool call
     or results."""
     trigger_tokens: Trigger | None = None
@@ -169,7 +172,7 @@ class Options(BaseModel):
     prepare_tokens: int | float | None = None
     """Size at which the next compaction is made ahead, in the background: an int for tokens, or a
     share of the window such as ``0.7``; below ``trigger_tokens``. ``None`` to make none ahead."""
-    min_calls_between: int = Field(default=3, strict=True, ge=0)
+    min_calls_between: Count = 3
     """Number of calls of a conversation to wait before that trigger compacts, or tries to, again. A
     token limit is handled at once."""
     alternate_roles: bool | None = None
@@ -208,7 +211,7 @@ class Options(BaseModel):
     the text between two marks such as ``("<context>", "</context>")``, or a function ``(text,
     characters) -> text``. Where that is not enough, results of tools that stand beside the user's
     text. A receipt states how much was left out. ``None`` never to change that message."""
-    conversation: str | None = Field(default=None, min_length=1)
+    conversation: Mark | None = None
     """Name of the conversation in events, for one call or for a copy:
     ``compacter_options={"conversation": "..."}``, ``replace(conversation="...")``. ``None`` for
     that of the ``History``, else a digest of the first three messages."""
@@ -217,7 +220,7 @@ class Options(BaseModel):
     """Logger of the standard library or of structlog; gets sizes and counts, never a message's
     text. ``None`` for structlog if the program has configured it, else the standard library's
     logger ``compacter``."""
-    token_counter: Callable[[Sequence[Message]], int] | None = None
+    token_counter: TokenCounter | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
 
@@ -238,15 +241,12 @@ class Options(BaseModel):
             )
         return begin
 
-    def __repr__(self) -> str:
-        return f"Options({self.changed})"
-
     @property
     def changed(self) -> str:
         """Options that differ from their defaults, written as arguments of a call."""
         usual = Options()
         shown = [
-            f"{name}={_show_value(value)}"
+            f"{name}={value!r}"
             for name, value in self
             if value != getattr(usual, name) and type(value) is not InProcessMemory
         ]
@@ -298,25 +298,6 @@ class Options(BaseModel):
         return repr(known)
 
 
-def _show_value(value: object) -> str:
-    if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(_show_value, value))}]"
-    inner: Any = value
-    while hasattr(inner, "function"):
-        inner = inner.function
-    return getattr(inner, "__qualname__", None) or repr(inner)
-
-
-def _say_fault(name: str, value: object, problem: Any) -> str:  # noqa: ANN401 - of pydantic
-    """Return the name of an option, and what is wrong with its value or what it takes."""
-    if problem["type"] == "extra_forbidden":
-        return unknown(name)
-    # A check of ours may begin with the name too, as it is called elsewhere without an option.
-    fault = str(problem.get("ctx", {}).get("error", "")).removeprefix(f"{name} ")
-    takes = f"takes {TAKES.get(name) or problem['msg']} (got {value!r})"
-    return f"{name}: {fault or takes}"
-
-
 _CALLED_ELSEWHERE = {
     "trigger_tokens": "max_context_tokens max_input_tokens max_tokens max_tokens_before_summary "
     "target_tokens threshold token_limit trigger",
@@ -345,14 +326,18 @@ def unknown(name: str) -> str:
 
 def validated(options: dict[str, object]) -> Options:
     """Return options from keyword arguments. Raises ``ConfigurationError`` that names each invalid
-    one.
+    one, and what is wrong with its value or what it takes.
     """
     try:
         return Options.model_validate(options)
     except ValidationError as error:
         faults: dict[Any, str] = {}
         for problem in error.errors():
-            # The first one of each: a value may be none of several types.
             name: Any = problem["loc"][0]
-            faults.setdefault(name, _say_fault(name, options.get(name), problem))
+            # A check of ours may begin with the name too, as it is called elsewhere without one.
+            fault = str(problem.get("ctx", {}).get("error", "")).removeprefix(f"{name} ")
+            takes = f"takes {TAKES.get(name) or problem['msg']} (got {options.get(name)!r})"
+            is_unknown = problem["type"] == "extra_forbidden"
+            # The first one of each: a value may be none of several types.
+            faults.setdefault(name, unknown(name) if is_unknown else f"{name}: {fault or takes}")
         raise ConfigurationError("; ".join(faults.values())) from None

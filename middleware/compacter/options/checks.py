@@ -103,21 +103,20 @@ def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
 
 def function(
     shown: str,
-    returns: str = "",
     read: Callable[[Any], object] | None = None,
     *,
     wrap: Callable[[UserFunction], object] | None = None,
-    options: Iterable[str] = (),
-    awaited: bool = False,
 ) -> Callable[[object], object]:
-    """Return a check of functions, called as ``shown`` and with these ``options``; ``awaited`` if
-    they may be async. Values that are not callable are left to pydantic.
+    """Return a check of functions, called as ``shown``; a summarizer also gets those of ``ASKED``
+    that it has. Values that are not callable are left to pydantic.
 
-    With ``read``, which checks what they return, it makes a ``UserFunction`` of them, and passes it
-    to ``wrap``.
+    With ``read``, which checks what they return, functions must not be async: it makes a
+    ``UserFunction`` of them, and passes it to ``wrap``.
     """
     name = shown.partition("(")[0]
-    count = len(shown.partition(", **")[0].split(","))
+    positional = shown.partition(", **")[0]
+    count = positional.count(",") + 1
+    options = ASKED if shown != positional else ()
 
     def check(value: object) -> object:
         if not callable(value) or isinstance(value, (UserFunction, UserDetector, Redaction)):
@@ -131,53 +130,46 @@ def function(
             raise ConfigurationError(
                 f"{own} cannot be called as {shown}: {error}. It takes {TAKES[name]}"
             ) from None
-        if not awaited and is_async(value):
-            raise ValueError(f"is called as {shown} and not awaited")
         if read is None:
             return value
-        checked = UserFunction(name, value, returns, read)
+        if is_async(value):
+            raise ValueError(f"is called as {shown} and not awaited")
+        checked = UserFunction(name, value, read)
         return wrap(checked) if wrap else checked
 
     return check
 
 
+def no_class(value: object) -> object:
+    """Refuse a class where one of its objects is wanted."""
+    if isinstance(value, type):
+        raise ValueError  # noqa: TRY004 - pydantic reads it
+    return value
+
+
 _NOT_MODELS = ("truncate", "shorten", "summarize", "none")
-_summarizing = function("summarizer(messages, **options)", options=ASKED, awaited=True)
-_stopping = function("max_retries(retry_state)", _BOOLEAN, as_answer)
-_rewriting = function("retrieved(text, characters)", "a text", as_text)
-_deciding = function("trigger_tokens(facts)", _BOOLEAN, as_answer)
-_redacting = function("redact(text)", "a text", as_text, wrap=Redaction)
-_searching = function("search(question, passages)", awaited=True)
-_hearing = function("hook(event)", awaited=True)
+_summarizing = function("summarizer(messages, **options)")
+_deciding = function("trigger_tokens(facts)", as_answer)
+_redacting = function("redact(text)", as_text, wrap=Redaction)
+_searching = function("search(question, passages)")
+_hearing = function("hook(event)")
+_rewriting = function("retrieved(text, characters)", as_text)
+_stopping = function("max_retries(retry_state)", as_answer)
 
 
 def summarizer(value: object) -> object:
     """Check a model's name, a function, or ``"extractive"``."""
     if not isinstance(value, str):
-        return _no_class(_summarizing(value))
+        return _summarizing(no_class(value))
     name = value.strip().lower()
     if name in _NOT_MODELS:
         raise ValueError(
             f"{value!r} is not a model: leave summarizer out to have summaries written by the "
             "wrapped call; strategy=Truncate() and strategy=Shorten() need none"
         )
-    meant = difflib.get_close_matches(name, ["extractive"], 1, 0.8)
-    if meant and name not in meant:
+    if name != "extractive" and difflib.get_close_matches(name, ["extractive"], 1, 0.8):
         raise ValueError(f"{value!r} is not a model; did you mean 'extractive'?")
-    return meant[0] if meant else value
-
-
-def _no_class(value: object) -> object:
-    if isinstance(value, type):
-        raise ValueError  # noqa: TRY004 - pydantic reads it
-    return value
-
-
-def share(value: object) -> object:
-    """Refuse a share that was given in per cent."""
-    if isinstance(value, int) and 10 <= value <= 100:
-        raise ValueError(f"takes a share, more than 0 and at most 1; did you mean {value / 100}?")
-    return value
+    return name if name == "extractive" else value
 
 
 def _several(value: object) -> tuple[object, ...]:
@@ -212,21 +204,21 @@ def memory(value: object) -> object:
     """Check a memory, or open the one at an address."""
     if isinstance(value, str):
         return memory_of(value)
-    methods = (getattr(value, name, None) for name in ("find", "save", "claim"))
+    methods = [getattr(value, name, None) for name in ("find", "save", "claim")]
     if any(map(is_async, methods)):
         raise ValueError
-    return _no_class(value)
+    return no_class(value)
 
 
 def logger(value: object) -> object:
-    """Check a logger."""
+    """Check a logger. One that raises is taken, as its exceptions are ignored."""
     try:
-        usable = value is None or callable(getattr(value, "warning", None))
-    except Exception:  # noqa: BLE001 - exceptions of a logger are ignored
+        is_usable = value is None or hasattr(value, "warning")
+    except Exception:  # noqa: BLE001 - of the logger
         return value
-    if usable:
-        return _no_class(value)
-    raise ValueError
+    if not is_usable:
+        raise ValueError
+    return no_class(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +255,12 @@ def _as_limit(result: object) -> TokenLimit | bool | None:
     return result
 
 
-_detecting = function("detect(error)", _LIMIT, _as_limit, wrap=UserDetector)
+_detecting = function("detect(error)", _as_limit, wrap=UserDetector)
 
 
 def detect(value: object) -> object:
     """Return the detector."""
-    is_own = value not in (None, detect_token_limit)
-    return _detecting(value) if is_own else detect_token_limit
+    return detect_token_limit if value in (None, detect_token_limit) else _detecting(value)
 
 
 def hooks(value: object) -> object:
@@ -291,24 +282,23 @@ def check_hook(hook: object) -> None:
 
 
 CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
-    "compact_ratio": share,
-    "max_retries": lambda value: _stopping(_no_class(value)),
+    "max_retries": lambda value: _stopping(no_class(value)),
     "summarizer": summarizer,
     "strategy": lambda value: as_strategies([value]),
     "fallback": fallback,
-    "pin": function("pin(message)", _BOOLEAN, as_answer),
+    "pin": function("pin(message)", as_answer),
     "trigger_tokens": lambda value: _deciding(check_size(value)),
     "prepare_tokens": check_size,
     "memory": memory,
     "detect": detect,
     "on_compaction": hooks,
     "on_event": hooks,
-    "before_compaction": function("before_compaction(plan)", awaited=True),
+    "before_compaction": function("before_compaction(plan)"),
     "redact": redact,
     "recall": recall,
-    "retrieved": lambda value: _rewriting(_no_class(value)),
+    "retrieved": lambda value: _rewriting(no_class(value)),
     "logger": logger,
-    "token_counter": function("token_counter(messages)", "a number of tokens", as_count),
+    "token_counter": function("token_counter(messages)", as_count),
 }
 """The check of each option before pydantic's own, by its type: it returns the value to use, or
 raises ``ValueError``, without a text if the value is not what the option ``TAKES``."""

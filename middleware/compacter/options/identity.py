@@ -14,7 +14,7 @@ from compacter.errors import UserFunction
 from compacter.redaction import Redaction
 from compacter.runtime.locks import Lock
 
-_PLAIN = (type(None), bool, int, float, str, bytes)
+_PLAIN = (type(None), int, float, str)
 # By the ``id`` of an object, until it dies.
 _TOKENS: dict[int, str] = {}
 _LOCK = Lock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import warnings
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import ConfigurationError
 from compacter.memory.address import keys_from, memory_of
-from compacter.options import Options, unknown, validated
+from compacter.options import Mark, Options, unknown, validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # Made ahead, and in force before the provider refuses. With a trigger of 0.8, .108 of the steps
@@ -26,41 +25,38 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """Options of each preset, as measured by ``benchmarks/presets.py``."""
 
+# Variable with the keys of the memory, without its prefix.
+_KEYS = "memory_encryption"
 # What separates the values of an option that takes several.
 _SEPARATORS = {"strategy": ",", "fallback": ",", "rules": "\n"}
-# Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt.
-_MISSPELT = 0.8
 
 
 def from_environment(environment: Mapping[str, str], prefix: str) -> dict[str, Any]:
     """Return the options that are set by environment variables.
 
     Empty variables are ignored. Raises ``ConfigurationError`` for a variable with an invalid value,
-    and for a misspelt option; warns of other unknown variables with the prefix.
+    and warns of unknown ones with the prefix.
     """
-    texts = {}
-    for variable, text in environment.items():
-        if variable.upper().startswith(prefix.upper()):
-            if not isinstance(text, str):
-                raise ConfigurationError(f"{variable} takes a text, not {text!r}")
-            texts[variable[len(prefix) :].lower()] = (variable, text.strip())
-    variable, keys = texts.pop("memory_encryption", ("", ""))
-    stored: dict[str, Any] = {}
-    if keys:
-        is_place = keys.startswith(("file:", "env:"))
-        listed = keys_from(keys, variable) if is_place else keys.replace(",", " ").split()
-        stored["encryption"] = listed
+    texts = {
+        variable[len(prefix) :].lower(): text.strip()
+        for variable, text in environment.items()
+        if variable.upper().startswith(prefix.upper())
+    }
+    keys = texts.pop(_KEYS, "")
+    stored = {"encryption": _read_keys(keys, f"{prefix}{_KEYS.upper()}")} if keys else {}
     options = {}
-    for name, (variable, text) in texts.items():
-        if not text:
-            continue
-        if name in Options.model_fields:
+    for name, text in texts.items():
+        variable = f"{prefix}{name.upper()}"
+        if text and name in Options.model_fields:
             options[name] = _read_option(variable, name, text, stored)
-        elif difflib.get_close_matches(name, Options.model_fields, 1, _MISSPELT):
-            raise ConfigurationError(f"{variable}: {unknown(name)}")
-        else:
+        elif text:
             warnings.warn(f"{variable} is ignored: {unknown(name)}", stacklevel=3)
     return options
+
+
+def _read_keys(text: str, variable: str) -> list[str]:
+    is_place = text.startswith(("file:", "env:"))
+    return keys_from(text, variable) if is_place else text.replace(",", " ").split()
 
 
 def _read_option(variable: str, name: str, text: str, stored: Mapping[str, Any]) -> object:
@@ -82,7 +78,7 @@ def _read(name: str, text: str) -> object:
     if text.lower() == "none":
         return [] if separator else None
     if separator is None or text.startswith("["):
-        if Options.model_fields[name].annotation != (str | None):
+        if Options.model_fields[name].annotation != (Mark | None):
             with suppress(ValueError):  # Then it is a text: a name, or the word of a truth value.
                 return json.loads(text)
         return text

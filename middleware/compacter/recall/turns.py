@@ -187,7 +187,6 @@ class Recall:
             search: Any = UserFunction(
                 "search",
                 partial(_uncancelled, recall.search),
-                "one finite number for each passage",
                 partial(_shares, count=len(passages)),
             )
             scores = {}
