@@ -90,7 +90,7 @@ def test_compact_writes_the_format_that_it_read(
     before = SHAPES[name](chat)
     write("in.json", before)
 
-    told = run("compact", "in.json", "-o", "out.json", "--extractive", "--budget", "2500")
+    told = run("compact", "in.json", "-o", "out.json", "--budget", "2500")
 
     assert told.code == 0, told.err
     after = json.loads(Path("out.json").read_text())
@@ -197,7 +197,6 @@ def test_half_of_the_window_is_free(run: Run, write: Write, text: str) -> None:
     ]
     write("chat.json", talk)
     told = run("compact", "chat.json", "-o", "out.json", "--window", "8000", "--json")
-    assert told.data["tokens_source"] == "by estimate"
     assert told.data["fits"]
     after = json.loads(Path("out.json").read_text())
     assert real_tokens(after) <= 4_000
@@ -221,31 +220,6 @@ def test_plan_and_compact_agree(
     assert [each for each in after if each in chat] == kept
     assert told["changed"] is bool(planned["compacted"])
     assert (told["tokens_before"], told["window"]) == (planned["tokens"], planned["window"])
-
-
-@pytest.mark.parametrize("place", ["record", "reply", "message"])
-def test_the_usage_of_a_file_is_taken(run: Run, write: Write, chat: list[Line], place: str) -> None:
-    """Sizes in tokens are those of the usage that the file states."""
-    usage = {"prompt_tokens": 5_000, "completion_tokens": 100}
-    record: Line = {"messages": chat}
-    if place == "record":
-        record["usage"] = usage
-    elif place == "reply":
-        record["response"] = {"usage": usage}
-    else:
-        chat[-2]["usage"] = usage
-    write("chat.json", record)
-    planned = run("plan", "chat.json", "--json", "--window", "4000").data
-    expected = 5_100 if place == "message" else 5_000
-    assert planned["tokens"] == pytest.approx(expected, rel=0.01)
-    assert planned["tokens_source"] == "by the usage in the file"
-    assert not planned["fits"]
-
-
-def test_a_usage_that_cannot_be_true_is_not_taken(run: Run, write: Write, chat: list[Line]) -> None:
-    """A usage of a few tokens for many characters does not decide."""
-    write("chat.json", {"messages": chat, "usage": {"prompt_tokens": 51}})
-    assert run("plan", "chat.json", "--json").data["tokens_source"] == "by estimate"
 
 
 def test_plan_looks_up_the_window_of_a_model(run: Run, write: Write, chat: list[Line]) -> None:

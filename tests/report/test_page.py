@@ -201,9 +201,3 @@ def test_compactions_made_ahead_are_not_counted_as_waiting() -> None:
     html = shown(event(), event(trigger="prepared", duration=20.0))
     assert "1.5 s" in html
     assert "1 made ahead" in html
-
-
-def test_from_a_hundred_conversations_on_there_is_a_filter() -> None:
-    few = [event(conversation=f"talk {number}") for number in range(99)]
-    assert 'type="search"' not in shown(*few)
-    assert 'type="search"' in shown(*few, event(conversation="one more"))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from agent_framework import Content, Message, ResponseStream
@@ -20,7 +19,9 @@ from compacter.frameworks.own_types import (
     OwnTypes,
     Piece,
     back,
+    calls_of,
     completion,
+    contents_of,
     mixed,
     separate_media,
     tool_call,
@@ -72,23 +73,20 @@ def _with_media(text: str, contents: Sequence[Any] | None) -> Any:
     media = [
         content for content in contents or () if content.type in {"data", "uri", "hosted_file"}
     ]
-    return mixed([text, *media], lambda medium: medium.to_dict()) if media else text
+    return mixed([text, *media], lambda medium: medium.to_dict())
 
 
 def _make_message(message: Mapping[str, Any]) -> Any:
-    content = separate_media(message.get("content"))
     if message["role"] == "tool":
+        result = separate_media(message.get("content"))
         return Message(
-            "tool", [Content.from_function_result(message["tool_call_id"], result=content)]
+            "tool", [Content.from_function_result(message["tool_call_id"], result=result)]
         )
     calls = [
-        Content.from_function_call(
-            call["id"], call["function"]["name"], arguments=call["function"]["arguments"]
-        )
-        for call in message.get("tool_calls") or ()
+        Content.from_function_call(identity, name, arguments=arguments)
+        for identity, name, arguments in calls_of(message)
     ]
-    said = content if isinstance(content, list) else [content] if content or not calls else []
-    return Message(message["role"], [*said, *calls])
+    return Message(message["role"], [*contents_of(message), *calls])
 
 
 _write = back(_make_message, lambda message, parts: Message(message.role, parts))
@@ -105,6 +103,10 @@ def _refuse(update: Any) -> None:
         )
 
 
+def _server(client: Any) -> str:
+    return str(getattr(getattr(client, "client", None), "base_url", ""))
+
+
 def wrap_client(state: State, client: T) -> T:
     """Return a compacting copy of a chat client, for agents and workflows.
 
@@ -112,17 +114,9 @@ def wrap_client(state: State, client: T) -> T:
     """
     inner: Any = type(client)._inner_get_response  # type: ignore[attr-defined]  # noqa: SLF001 - the method that clients define
 
-    async def create(
-        self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any
-    ) -> Any:
-        return await inner(self, messages=messages, stream=False, options=options, **kwargs)
-
-    async def open_stream(
-        self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any
-    ) -> Any:
-        return inner(
-            self, messages=messages, stream=True, options=options, **kwargs
-        ).with_transform_hook(_refuse)
+    async def send(self: Any, *, stream: bool, **kwargs: Any) -> Any:
+        reply = inner(self, stream=stream, **kwargs)
+        return reply.with_transform_hook(_refuse) if stream else await reply
 
     async def ask(
         self: Any, *, messages: Sequence[Any], max_tokens: int, options: Any = None, **_: Any
@@ -139,34 +133,18 @@ def wrap_client(state: State, client: T) -> T:
             (usage.get("input_token_count") or 0, usage.get("output_token_count") or 0),
         )
 
-    server = (
-        f"{type(client).__qualname__} {getattr(getattr(client, 'client', None), 'base_url', '')}"
-    )
     binding = OwnTypes(
         wire_format="openai",
         positional=("self",),
         accepts=frozenset({"max_tokens"}),
         summary_function=ask,
-        server=lambda: server,
-        adapter=Adapter(read=_read, write=_write),
+        quiet=lambda update: not update.contents,
+        adapter=Adapter(read=_read, write=_write, server=_server),
     )
-    created = wrap_function(state, create, binding)
-    opened = wrap_function(
-        state, open_stream, replace(binding, quiet=lambda update: not update.contents)
-    )
+    sent = wrap_function(state, send, binding)
 
-    def get(
-        self: Any,
-        *,
-        messages: Sequence[Any],
-        stream: bool,
-        options: Mapping[str, Any],
-        **kwargs: Any,
-    ) -> Any:
-        if not stream:
-            return created(self, messages=messages, options=options, **kwargs)
-        return ResponseStream.from_awaitable(
-            opened(self, messages=messages, options=options, **kwargs)
-        )
+    def get(self: Any, *, stream: bool, **kwargs: Any) -> Any:
+        reply = sent(self, stream=stream, **kwargs)
+        return ResponseStream.from_awaitable(reply) if stream else reply
 
     return with_special_methods(copy.copy(client), {"_inner_get_response": get})

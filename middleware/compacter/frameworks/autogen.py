@@ -20,6 +20,7 @@ from compacter.frameworks.own_types import (
     Mirror,
     Piece,
     back,
+    calls_of,
     completion,
     mixed,
     separate_media,
@@ -85,10 +86,8 @@ def _make_message(message: Mapping[str, Any]) -> Any:
         )
         return FunctionExecutionResultMessage(content=[result])
     calls = [
-        FunctionCall(
-            id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"]
-        )
-        for call in message.get("tool_calls") or ()
+        FunctionCall(id=identity, name=name, arguments=arguments)
+        for identity, name, arguments in calls_of(message)
     ]
     thought = content or None if calls else message.get("thought")
     return AssistantMessage(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -21,10 +21,9 @@ from compacter.call.log import REMEDIES
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.sizes import Calibration
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionEvent, CompactionFailed, Event, SummaryProgress
-from compacter.messages.format import Message, MessageFormat
+from compacter.messages.format import Message
 from compacter.messages.parts import Kind
 from compacter.recall.weight import tokens as script_tokens
 from compacter.runtime import models
@@ -51,53 +50,25 @@ _SHARE = 0.5
 _OTHER_PER_TOKEN = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Sizes of a conversation in tokens: estimates by script, and by the usage that its file
-    states.
-    """
-
-    form: MessageFormat
-    scale: float
-    """Tokens by that usage for each one by script; 1 without a usage."""
-    source: str
-
-    @classmethod
-    def of(cls, file: Transcript) -> Tokens:
-        """Return the sizes of a file's conversation. A usage that cannot be true is not used."""
-        count, stated = file.counted
-        form = file.format
-        calibration = Calibration()
-        if count:
-            size, by_script = _measure(form, file.messages[:count])
-            calibration.learn(size, stated, by_script / max(1, size))
-        source = "by the usage in the file" if calibration.learnt else "by estimate"
-        return cls(form, calibration.scale, source)
-
-    def count(self, messages: Sequence[Message]) -> int:
-        """Return the size of messages in tokens."""
-        return round(_measure(self.form, messages)[1] * self.scale)
-
-
-def _measure(form: MessageFormat, messages: Sequence[Message]) -> tuple[int, float]:
-    """Return the size of messages in characters, and in tokens by the scripts of their texts."""
-    read = Conversation.of(tuple(messages), form)
+def _tokens(file: Transcript, messages: Sequence[Message]) -> int:
+    """Return the size of messages in tokens: an estimate by the scripts of their texts."""
+    read = Conversation.of(tuple(messages), file.format)
     texts = read.texts()
     other = max(0, read.size - sum(map(len, texts)))
-    return read.size, sum(map(script_tokens, texts)) + other / _OTHER_PER_TOKEN
+    return round(sum(map(script_tokens, texts)) + other / _OTHER_PER_TOKEN)
 
 
 def _budget(
-    file: Transcript, tokens: Tokens, window: int | None, model: str | None
+    file: Transcript, count: int, window: int | None, model: str | None
 ) -> tuple[int | None, int | None]:
     """Return the window, which may be that of a model, and the largest size in characters of what
     is made for it; ``None`` if the ratio decides.
 
-    A conversation that is within a window that was given stays as it is.
+    A conversation that is within a window that was given stays as it is; ``count`` is its size in
+    tokens.
     """
     size = Conversation.of(tuple(file.messages), file.format).size
     limit = window or models.window(model)
-    count = tokens.count(file.messages)
     if limit is None or (window is None and count <= limit):
         return limit, None
     return limit, size if count <= limit else max(1, int(limit * _SHARE * size / count))
@@ -147,13 +118,12 @@ def show_plan(
 ) -> int:
     """Print the plan of ``compact`` with these options, and return the exit code 0."""
     read = read_transcript(file, conversation)
-    tokens = Tokens.of(read)
-    limit, budget = _budget(read, tokens, window, model)
+    count = _tokens(read, read.messages)
+    limit, budget = _budget(read, count, window, model)
     if limit is None and model is not None:
         raise ConfigurationError(f"the window of {model} is unknown; pass --window")
     compacter = _compacter(model, {"compact_ratio": ratio})
     made = compacter.plan(read.messages, wire_format=read.format.name, budget=budget)
-    count = tokens.count(read.messages)
     data: dict[str, Any] = {
         "file": read.name,
         "wire_format": read.format.name,
@@ -162,7 +132,6 @@ def show_plan(
         "messages": len(read.messages),
         "characters": made.original_data_size,
         "tokens": count,
-        "tokens_source": tokens.source,
         "cut": made.cut,
         "ratio": round(made.ratio, 4),
         "compacted": list(made.compacted),
@@ -180,7 +149,7 @@ def show_plan(
 def _show(console: Console, made: CompactionPlan, data: Mapping[str, Any]) -> None:
     console.print(
         f"{plural(data['messages'], 'message')}, {data['characters']:,} characters, about "
-        f"{data['tokens']:,} tokens {data['tokens_source']} ([dim]{data['wire_format']}[/])"
+        f"{data['tokens']:,} tokens ([dim]{data['wire_format']}[/])"
     )
     if data["window"] is not None:
         words = "fits" if data["fits"] else "does not fit"
@@ -215,7 +184,6 @@ def write_compacted(
     output: str,
     conversation: int | None,
     model: str | None,
-    extractive: bool,
     budget: int | None,
     window: int | None,
     ratio: float | None,
@@ -230,7 +198,6 @@ def write_compacted(
         output: Name of the file to write, or ``-`` for standard output.
         conversation: Number of the conversation in the file, from 1; ``None`` if it has only one.
         model: A litellm model that writes the summary; ``None`` to quote sentences.
-        extractive: Whether to quote sentences, which excludes ``model``.
         budget: Largest size of the result, in characters.
         window: Context window that the result should fit into, in tokens.
         ratio: Share of the size to compact; ``None`` for that of ``Compacter``.
@@ -239,29 +206,26 @@ def write_compacted(
         as_json: Whether to print what was done as JSON.
 
     Raises:
-        MistakeError: The options exclude each other, or a file cannot be read or written.
+        MistakeError: ``as_json`` has no file to write, or a file cannot be read or written.
         CompactionError: The model writes no summary.
     """
-    if model and extractive:
-        raise MistakeError("pass either --model or --extractive, not both")
     if as_json and output == STDIN:
         raise MistakeError("--json prints to standard output, so pass -o FILE for the conversation")
     check_writable(output, force=force)
     read = read_transcript(file, conversation)
-    tokens = Tokens.of(read)
-    limit, planned = _budget(read, tokens, None if budget else window, model)
+    before = _tokens(read, read.messages)
+    limit, planned = _budget(read, before, None if budget else window, model)
     console = remarks()
     options = {"compact_ratio": ratio, "rules": rule}
     result = _compact_file(console, read, model, planned if budget is None else budget, options)
     write_text(output, read.write(result.messages), force=force)
     size = sum(read.format.outline(result.messages).sizes)
-    count = tokens.count(result.messages)
+    count = _tokens(read, result.messages)
     outcome: dict[str, Any] = {
         "changed": result.changed,
         "characters": size,
-        "tokens_before": tokens.count(read.messages),
+        "tokens_before": before,
         "tokens": count,
-        "tokens_source": tokens.source,
         "window": limit,
         "fits": count <= limit if limit and budget is None else result.fits,
         "event": None if result.event is None else result.event.model_dump(mode="json"),
@@ -327,8 +291,7 @@ def _print_outcome(
         words = "nothing was compacted; the conversation was written unchanged"
     else:
         words = (
-            f"about {outcome['tokens_before']:,} to {outcome['tokens']:,} tokens "
-            f"{outcome['tokens_source']}; {event.sentence}"
+            f"about {outcome['tokens_before']:,} to {outcome['tokens']:,} tokens; {event.sentence}"
         )
         if event.summarizer_calls:
             cost = "" if event.cost is None else f", {event.cost:.4f} USD"
@@ -340,7 +303,7 @@ def _print_outcome(
     if budget is not None:
         room = f"the budget of {budget:,} characters"
     elif outcome["window"]:
-        room = f"the window of {outcome['window']:,} tokens {outcome['tokens_source']}"
+        room = f"the window of {outcome['window']:,} tokens"
     else:
         return
     size = f"{outcome['tokens']:,} tokens, {outcome['characters']:,} characters"

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from html import escape
 
-from compacter.tools.report.figures import Compaction, Story, plural
+from compacter.tools.report.figures import Story, plural
 
 WIDTH = 1000
 HEIGHT = 240
-_MOST_TEETH = 250
-"""Largest number of teeth that can be distinguished. If there are more compactions, each tooth
-shows several of them."""
 
 
 def sawtooth(story: Story, key: str) -> str:
@@ -25,7 +22,7 @@ def sawtooth(story: Story, key: str) -> str:
         story: The conversation.
         key: Id that is unique in the page.
     """
-    teeth = _thin_out(story.compactions)
+    teeth = [(compaction.before, compaction.after) for compaction in story.compactions]
     if not teeth:
         return ""
     top = _round_up(max([*(before for before, _ in teeth), story.window or 0]))
@@ -87,21 +84,6 @@ def _window_key(story: Story) -> str:
         return ""
     source = "" if story.window_stated else ", by the price table"
     return f'<span class="key limit">window of {story.window:,} tokens{source}</span>'
-
-
-def _thin_out(compactions: list[Compaction]) -> list[tuple[int, int]]:
-    """Return the sizes before and after each compaction, combined to at most ``_MOST_TEETH``
-    pairs.
-    """
-    each = -(-len(compactions) // _MOST_TEETH) or 1
-    groups = (compactions[start : start + each] for start in range(0, len(compactions), each))
-    return [
-        (
-            max(compaction.before for compaction in group),
-            min(compaction.after for compaction in group),
-        )
-        for group in groups
-    ]
 
 
 def _round_up(tokens: int) -> int:

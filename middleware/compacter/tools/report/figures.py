@@ -1,8 +1,7 @@
 """Read events from JSON lines, written by any version, and add up those of each conversation.
 
-A line has the event's fields and, if `JsonLines` wrote it, its type as ``event`` and the time in
-seconds as ``time``. Lines that a hook wrote with ``model_dump_json`` have neither: their type is
-inferred from their fields.
+A line has the event's fields, its type as ``event``, and the time in seconds as ``time``, as
+`JsonLines` writes it.
 """
 
 from __future__ import annotations
@@ -19,21 +18,6 @@ from pydantic import ValidationError
 
 from compacter import events
 from compacter.runtime import models
-
-_TYPICAL_FIELDS = (
-    ("CompactionEvent", "compacted_data_size"),
-    ("CompactionStarted", "head_size"),
-    ("SummaryProgress", "pieces"),
-    ("PassagesRecalled", "passages"),
-    ("SilentTruncation", "prompt_tokens"),
-    ("SealedContentRemoved", "kinds"),
-    ("RetriesExhausted", "rounds"),
-    ("CompactionFailed", "error"),
-    ("CompactionSkipped", "reason"),
-    ("CompactionReused", "messages_before"),
-    ("MaxTokensAdjusted", "after"),
-)
-"""Type of event, and a field by which it is recognised; the first field that is present decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +87,8 @@ def read_line(line: str) -> Record | None:
         return None
     if not isinstance(data, dict):
         return None
-    stated = data.get("event")
-    kind = (
-        stated
-        if isinstance(stated, str)
-        else next((kind for kind, name in _TYPICAL_FIELDS if name in data), "")
-    )
-    return Record(kind, data, _number(data.get("time"))) if kind else None
+    kind = data.get("event")
+    return Record(kind, data, _number(data.get("time"))) if isinstance(kind, str) else None
 
 
 def _number(value: object) -> float | None:

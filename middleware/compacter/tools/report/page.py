@@ -41,16 +41,6 @@ $stories
 """)
 
 
-class Page(str):
-    """HTML of a whole page, which a notebook shows in a frame."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        style = "width: 100%; height: 40em"
-        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(self)}"></iframe>'
-
-
 _ABOUT_SIZES = (
     "Sizes in tokens are estimates, calibrated by the provider's numbers; the "
     "window is the provider's number where it "
@@ -58,8 +48,6 @@ _ABOUT_SIZES = (
 )
 _OPEN = 3
 """Number of conversations that are open at first."""
-_SHOWN = 100
-"""Number of compactions of one conversation that are shown at first, the newest ones."""
 
 
 def page(
@@ -69,7 +57,7 @@ def page(
     unread: int = 0,
     live: bool = False,
     notes: Iterable[str] = (),
-) -> Page:
+) -> str:
     """Return the HTML of the report.
 
     Args:
@@ -92,7 +80,7 @@ def page(
     foot = [_ABOUT_SIZES, *map(escape, notes)]
     if unread:
         foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
-    text = _PAGE.substitute(
+    return _PAGE.substitute(
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -107,7 +95,6 @@ def page(
         ),
         foot="".join(f"<p>{note}</p>" for note in foot),
     )
-    return Page(text)
 
 
 def _hash(text: str) -> str:
@@ -203,13 +190,6 @@ def _table(label: str, head: str, rows: Iterable[str], *, sortable: bool = False
     )
 
 
-_MANY = 100
-"""Number of conversations from which the table has a filter and shows as many at a time."""
-_FILTER = f"""<p class="filter"><label>Only conversations with <input type="search"></label>
-<button type="button" data-more="{_MANY}" hidden>Show {_MANY} more</button></p>
-"""
-
-
 def _overview(stories: Sequence[Story]) -> str:
     rows = [
         f'<tr><th scope="row" class="l name">'
@@ -220,9 +200,8 @@ def _overview(stories: Sequence[Story]) -> str:
         for index, story in enumerate(stories, 1)
     ]
     names = [("Conversation", False), ("Model", False), *((name, True) for name in _SUMS)]
-    search = _FILTER if len(stories) >= _MANY else ""
     table = _table("Conversations", _head(names, sortable=True), rows, sortable=True)
-    return f"<h2>Conversations</h2>\n{search}{table}"
+    return f"<h2>Conversations</h2>\n{table}"
 
 
 _SUMS = ("Compactions", "Largest", "Window", "Saved", "Spent", "Failures", "Last")
@@ -267,17 +246,7 @@ def _compactions(story: Story, name: str) -> str:
     names = [(column, column != "By") for column in _cells(story.compactions[0], 1)]
     head = _head(names, sortable=False)
     rows = [_row(compaction, number) for number, compaction in enumerate(story.compactions, 1)]
-    table = _table(f"Compactions of {name}", head, rows[-_SHOWN:])
-    older = rows[:-_SHOWN]
-    if older:
-        earlier = _table(f"Earlier compactions of {name}", head, older)
-        table = _earlier("compactions", len(older), earlier) + table
-    return f"<h3>Compactions</h3>{table}"
-
-
-def _earlier(what: str, count: int, html: str) -> str:
-    """Return long content in a closed element, which a browser lays out only when it is opened."""
-    return f'<details class="text"><summary>{count:,} earlier {what}</summary>{html}</details>\n'
+    return f"<h3>Compactions</h3>{_table(f'Compactions of {name}', head, rows)}"
 
 
 def _row(compaction: Compaction, number: int) -> str:
@@ -334,19 +303,14 @@ def _others(story: Story, name: str) -> str:
 
 
 def _texts(story: Story) -> str:
-    found: list[str] = []
+    found = []
     for number, compaction in enumerate(story.compactions, 1):
-        text = "\n\n".join(
-            filter(None, (compaction.record.text(name).strip() for name in ("summary", "ledger")))
-        )
+        record = compaction.record
+        text = f"{record.text('summary')}\n\n{record.text('ledger')}".strip()
         if text:
             found.append(
                 f'<details class="text"><summary>Summary {number}, {len(text):,} characters'
                 "</summary>"
                 f"<pre>{escape(text)}</pre></details>\n"
             )
-    older = found[:-_SHOWN]
-    newer = "".join(found[-_SHOWN:])
-    if older:
-        newer = _earlier("texts", len(older), "".join(older)) + newer
-    return f"<h3>Summaries</h3>{newer}" if found else ""
+    return f"<h3>Summaries</h3>{''.join(found)}" if found else ""
