@@ -77,8 +77,8 @@ def test_what_was_before_and_after(lines: Lines) -> None:
 def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
     stated = stories(read_lines(lines(1, 1))[0])[0]
     looked_up = stories(read_lines([line_of(model="gpt-4o")])[0])[0]
-    assert (stated.window, stated.window_stated) == (8_000, True)
-    assert (looked_up.window, looked_up.window_stated) == (models.window("gpt-4o"), False)
+    assert stated.window == 8_000
+    assert looked_up.window == models.window("gpt-4o")
 
 
 def test_a_compaction_without_a_model_costs_nothing() -> None:

@@ -155,22 +155,6 @@ def separate_media(content: Any) -> Any:
     return [part for part in found if part is not None]
 
 
-def calls_of(message: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the tool calls of a message in OpenAI's form: id, name and arguments of each."""
-    return [
-        (call["id"], call["function"]["name"], call["function"]["arguments"])
-        for call in message.get("tool_calls") or ()
-    ]
-
-
-def contents_of(message: Mapping[str, Any]) -> list[Any]:
-    """Return the texts and media of a message; an empty text only if it has no calls either."""
-    content = separate_media(message.get("content"))
-    if isinstance(content, list):
-        return content
-    return [content] if content or not message.get("tool_calls") else []
-
-
 def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:
     """Return a tool call in OpenAI's form."""
     return {"type": "function", "id": identity, "function": {"name": name, "arguments": arguments}}
@@ -219,13 +203,10 @@ class Adapter:
     stream."""
     answer: Callable[[Any], Any] = _itself
     """Converts the result of a method to a `completion` or a text."""
-    model: Callable[[Any], str | None] = _model
-    """Returns the model name of an object; the default reads the usual attributes."""
     server: Callable[[Any], str] = _server
     """Returns the base URL of an object; the default reads the usual attributes."""
     positional: tuple[str, ...] = ("self", "messages")
     """Names of positional arguments, in order."""
-    messages_param: str = "messages"
     left_out: frozenset[str] = frozenset()
     """Additional arguments that a summary request leaves out."""
     output_param: str | None = "max_tokens"
@@ -259,7 +240,7 @@ class OwnTypes(Binding):
         server = f"{kind.__module__}.{kind.__qualname__} {self.adapter.server(model)}"
         return replace(
             facts,
-            model=facts.model or self.adapter.model(model),
+            model=facts.model or _model(model),
             endpoint=f"{server} {facts.endpoint}",
             place=f"{server} {facts.place}",
         )
@@ -293,7 +274,6 @@ def wrap_model(state: State, model: T, framework: str) -> T:
         binding = OwnTypes(
             wire_format="openai",
             positional=adapter.positional,
-            messages_param=adapter.messages_param,
             accepts=frozenset({limit} if limit else ()),
             output_param=limit or "max_tokens",
             quiet=adapter.quiet if name != summary_method else None,

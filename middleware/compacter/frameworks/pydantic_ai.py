@@ -36,9 +36,7 @@ from compacter.frameworks.own_types import (
     OwnTypes,
     Piece,
     back,
-    calls_of,
     completion,
-    contents_of,
     mixed,
     separate_media,
     tool_call,
@@ -113,10 +111,10 @@ def _make_message(message: Mapping[str, Any]) -> ModelMessage:
     content = separate_media(message.get("content"))
     if role == "assistant":
         calls = [
-            ToolCallPart(name, arguments, identity)
-            for identity, name, arguments in calls_of(message)
+            ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
+            for call in message.get("tool_calls") or ()
         ]
-        said = contents_of(message)
+        said = content if isinstance(content, list) else [content] if content or not calls else []
         return ModelResponse(
             [*(TextPart(one) if isinstance(one, str) else FilePart(one) for one in said), *calls]
         )

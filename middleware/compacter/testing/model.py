@@ -266,7 +266,7 @@ class ScriptedModel:
             self._requests.append(request)
             number = len(self._requests)
         if fault:
-            raise invalid_request_error(self.style, message=fault)
+            raise invalid_request_error(message=fault)
         refusal = None
         if refused:
             refusal = token_limit_error(

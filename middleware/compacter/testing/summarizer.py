@@ -135,7 +135,7 @@ class ScriptedSummarizer:
         if isinstance(failure, BaseException):
             return failure
         if failure == "raises":
-            return server_error(self._style)
+            return server_error()
         if failure == "overflows":
             tokens = self._model.count(messages, {})
             return token_limit_error(self._style, limit=max(1, tokens // 2), input_tokens=tokens)

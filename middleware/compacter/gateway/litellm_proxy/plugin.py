@@ -400,7 +400,7 @@ def make() -> CompacterPlugin:
     check_version()
     given = (getattr(litellm, "callback_settings", None) or {}).get("compacter")
     plugin = CompacterPlugin(given)
-    check_settings(plugin.settings, given)
+    check_settings(plugin.settings)
     return plugin
 
 

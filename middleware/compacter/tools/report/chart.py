@@ -43,6 +43,9 @@ def sawtooth(story: Story, key: str) -> str:
     line = " ".join(points)
     count = plural(len(story.compactions), "compaction")
     title = f"{count}, requests of up to {story.largest:,} tokens"
+    limit = f'<span class="key limit">window of {story.window or 0:,} tokens</span>' * bool(
+        story.window
+    )
     window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
     return f"""<figure class="chart">
 <div class="scale" aria-hidden="true">{_scale(story, top)}</div>
@@ -57,7 +60,7 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <span>compactions, in order of time</span><span>compaction {len(story.compactions):,}</span></div>
 <figcaption><span class="key size">size of the request, tokens</span>\
 <span class="key drop">compaction</span>\
-{_window_key(story)}\
+{limit}\
 <span class="note">sizes are known at compactions; between them the line is straight</span>\
 </figcaption>
 </figure>
@@ -77,13 +80,6 @@ def _scale(story: Story, top: int) -> str:
     if story.window:
         shown.append(f'<span class="at{height} limit-label">{_short(story.window)}</span>')
     return "".join(shown)
-
-
-def _window_key(story: Story) -> str:
-    if not story.window:
-        return ""
-    source = "" if story.window_stated else ", by the price table"
-    return f'<span class="key limit">window of {story.window:,} tokens{source}</span>'
 
 
 def _round_up(tokens: int) -> int:

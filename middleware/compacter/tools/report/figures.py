@@ -143,7 +143,6 @@ class Story:
     """Model of most of its events."""
     window: int | None = None
     """Context window in tokens, as stated by the provider, else by litellm's table."""
-    window_stated: bool = False
 
     def of(self, *kinds: str) -> list[Record]:
         """Return the events of these kinds."""
@@ -193,7 +192,6 @@ def stories(records: Iterable[Record]) -> list[Story]:
         names = [record.text("model") for record in story.records if record.text("model")]
         story.model = Counter(names).most_common(1)[0][0] if names else ""
         stated = [limit for record in story.records if (limit := record.count("limit"))]
-        story.window_stated = bool(stated)
         story.window = stated[-1] if stated else models.window(story.model or None)
         story.compactions = [_compaction(record) for record in story.of("CompactionEvent")]
     return list(found.values())

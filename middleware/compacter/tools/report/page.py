@@ -19,7 +19,7 @@ _PAGE = Template("""<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '$style_hash'; \
-script-src '$script_hash'; connect-src $connect; base-uri 'none'; form-action 'none'">
+script-src '$script_hash'; connect-src 'none'; base-uri 'none'; form-action 'none'">
 <meta name="generator" content="compacter">
 <title>Context report</title>
 <style>$style</style>
@@ -55,7 +55,6 @@ def page(
     *,
     with_text: bool = True,
     unread: int = 0,
-    live: bool = False,
     notes: Iterable[str] = (),
 ) -> str:
     """Return the HTML of the report.
@@ -64,16 +63,12 @@ def page(
         stories: The conversations, in the order of the page.
         with_text: Whether to include the text of summaries.
         unread: Number of lines that could not be read, which the page mentions.
-        live: Whether the page fetches itself again from its server every few seconds.
         notes: Further sentences for the footer.
     """
     resources = files("compacter.tools.report")
     heights = "".join(f".at{percent} {{ bottom: {percent}% }}\n" for percent in range(101))
     style = (resources / "page.css").read_text(encoding="utf-8") + heights
-    script = "".join(
-        (resources / name).read_text(encoding="utf-8")
-        for name in ("page.js", *(["live.js"] if live else []))
-    )
+    script = (resources / "page.js").read_text(encoding="utf-8")
     # Where something failed is what a reader looks for first.
     stories = sorted(stories, key=lambda story: not story.failures)
     several = len(stories) > 1
@@ -85,7 +80,6 @@ def page(
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        connect="'self'" if live else "'none'",
         span=_span(stories),
         cards=_cards(stories),
         overview=_overview(stories) if several else "",
@@ -136,41 +130,19 @@ def _span(stories: Sequence[Story]) -> str:
 
 
 def _cards(stories: Sequence[Story]) -> str:
-    compactions = [compaction for story in stories for compaction in story.compactions]
-    cards = [card for card in _all_cards(stories, compactions) if card[1] not in _NOTHING]
+    """Return the sums of all conversations, failures first; those of nothing are left out."""
+    costs = [story.cost for story in stories]
+    cards = {
+        "Failures": f"{sum(story.failures for story in stories):,}",
+        "Compactions": f"{sum(len(story.compactions) for story in stories):,}",
+        "Tokens taken out": f"{sum(story.saved for story in stories):,}",
+        "Spent on summaries": _usd(None if None in costs else sum(filter(None, costs))),
+    }
     return "".join(
-        f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
-        for name, value, small in cards
+        f"<div><dt>{name}</dt><dd>{value}</dd></div>"
+        for name, value in cards.items()
+        if value not in ("0", "$0.00")
     )
-
-
-_NOTHING = ("0", "–", "$0.00")
-"""Values of cards that are left out: a page about one event should not show eight zeros."""
-
-
-def _all_cards(
-    stories: Sequence[Story], compactions: Sequence[Compaction]
-) -> list[tuple[str, str, str]]:
-    """Return each card's name, value and explanation; failures first."""
-    failed = sum(len(story.of("CompactionFailed")) for story in stories)
-    lost = sum(story.failures for story in stories) - failed
-    reasons = (
-        f"{plural(failed, 'time')} no summary" * bool(failed),
-        f"{plural(lost, 'call')} given up" * bool(lost),
-    )
-    ahead = sum(item.record.text("trigger") == "prepared" for item in compactions)
-    costs = [compaction.cost for compaction in compactions if compaction.cost is not None]
-    unpriced = len(compactions) - len(costs)
-    return [
-        ("Failures", f"{failed + lost:,}", ", ".join(filter(None, reasons))),
-        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" * bool(ahead)),
-        ("Tokens taken out", f"{sum(item.saved for item in compactions):,}", "each counted once"),
-        (
-            "Spent on summaries",
-            _usd(sum(costs)) if costs else "–",
-            f"{unpriced:,} without a price" * bool(unpriced),
-        ),
-    ]
 
 
 def _head(names: Iterable[tuple[str, bool]], *, sortable: bool) -> str:
