@@ -119,12 +119,12 @@ class ScriptedSummarizer:
 
     def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
         """Return the summary, or fail as scripted."""
-        model = str(options.pop("model", None) or "summarizer")
+        model = options.pop("model", None) or "summarizer"
         return self._return_text(self._model.completion(model, messages, **options))
 
     async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
         """As ``summarizer(messages)``, awaited."""
-        model = str(options.pop("model", None) or "summarizer")
+        model = options.pop("model", None) or "summarizer"
         return self._return_text(await self._model.acompletion(model, messages, **options))
 
     def _reply(self, messages: tuple[Message, ...]) -> Reply:

@@ -177,13 +177,11 @@ class CompacterPlugin(CustomLogger):
         if not switches.enabled or switches.dry_run:
             return None
         stepped = call.by_group.get(group)
+        first = stepped is None
         if stepped is None:
             call.refused = None  # That was a refusal of another group's model.
             stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
             learn_windows(state, group, kwargs)
-            first = True
-        else:
-            first = False
         refused = call.refused
         call.refused = None
         said = call.said
@@ -261,11 +259,12 @@ class CompacterPlugin(CustomLogger):
 
         call = self._call_of(request_data)
         group = str(request_data.get("model"))
-        if call is None or not self._compacts(call, group):
+        if call is not None:
+            switches, state = self._of(call, group)
+        if call is None or not switches.enabled or switches.dry_run:
             async for chunk in response:
                 yield chunk
             return
-        _, state = self._of(call, group)
         stream: Any = response
         while True:
             held, error, found = await read_until_content(stream, state.detect)
@@ -361,10 +360,6 @@ class CompacterPlugin(CustomLogger):
             if isinstance(token, str):
                 return self._calls.get(token)
         return None
-
-    def _compacts(self, call: ProxyCall, group: str) -> bool:
-        switches, _ = self._of(call, group)
-        return switches.enabled and not switches.dry_run
 
     def _binding(self, call: ProxyCall, group: str, state: State) -> ProxyBinding:
         summarizer = state.options.summarizer

@@ -49,8 +49,6 @@ class Gateway:
         self.open = 0
         """Number of requests that are being handled."""
         self.setup = setup
-        for target in setup.targets:
-            target.client = make_client(target.upstream)
 
     def begin(self) -> None:
         """Make new clients of the upstreams if the earlier ones were closed."""

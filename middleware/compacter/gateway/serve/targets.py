@@ -42,6 +42,9 @@ class Target:
     """Signer of requests for AWS; ``None`` if signed requests are passed on."""
     client: httpx.AsyncClient = field(init=False)
 
+    def __post_init__(self) -> None:
+        self.client = make_client(self.upstream)
+
 
 @dataclass(slots=True)
 class Setup:

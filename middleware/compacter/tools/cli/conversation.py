@@ -1,7 +1,7 @@
 """Commands on one conversation of a file: ``compacter plan`` and ``compact``.
 
-``plan`` shows what ``compact`` with the same options would replace, as a table by role, and as bars
-before and after; ``compact`` compacts it and writes it in the format it was read in.
+``plan`` shows what ``compact`` with the same options would replace, as a table by role; ``compact``
+compacts it and writes it in the format it was read in.
 """
 
 from __future__ import annotations
@@ -157,13 +157,6 @@ def _show(console: Console, made: CompactionPlan, data: Mapping[str, Any]) -> No
     roles = data["roles"]
     rows = [[name, *(f"{size:,}" for size in sizes.values())] for name, sizes in roles.items()]
     print_table(console, rows, ("role", *next(iter(roles.values()))))
-    width = max(10, min(60, console.width - 19))
-    kept = round(width * made.tail_size / max(1, data["characters"]))
-    console.print(
-        f"before  [magenta]{'▒' * (width - kept)}[/][green]{'█' * kept}[/]\n"
-        f"after   [green]{'█' * kept}[/]  + summary\n"
-        "        [magenta]▒[/] compacted  [green]█[/] kept"
-    )
     last = max(made.compacted)
     console.print(
         f"Compacted: {plural(len(made.compacted), 'message')} up to number {last + 1} (index "

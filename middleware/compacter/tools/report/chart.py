@@ -33,12 +33,10 @@ def sawtooth(story: Story, key: str) -> str:
 
     points = [f"0,{HEIGHT}"]
     drops = []
-    dots = []
     for place, (before, after) in enumerate(teeth, 1):
         x = f"{place * step - step / 4:.1f}"
         points += [f"{x},{y(before)}", f"{x},{y(after)}"]
         drops.append(f"M{x},{y(before)}V{y(after)}")
-        dots.append(f"M{x},{y(before)}h0")
     points.append(f"{WIDTH},{y(teeth[-1][1])}")
     line = " ".join(points)
     count = plural(len(story.compactions), "compaction")
@@ -54,8 +52,7 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <path class="grid" d="M0,{HEIGHT / 2}H{WIDTH}M0,0H{WIDTH}"/>\
 <path class="axis" d="M0,{HEIGHT}H{WIDTH}"/>
 <polygon class="area" points="{line} {WIDTH},{HEIGHT}"/>{window}
-<polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
-<path class="dot" d="{"".join(dots)}"/></svg></div>
+<polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/></svg></div>
 <div class="along" aria-hidden="true"><span>first call</span>\
 <span>compactions, in order of time</span><span>compaction {len(story.compactions):,}</span></div>
 <figcaption><span class="key size">size of the request, tokens</span>\

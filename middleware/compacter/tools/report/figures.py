@@ -68,27 +68,17 @@ def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
     """
     found: list[Record] = []
     strange = 0
-    for line in lines:
-        if not line.strip():
-            continue
-        record = read_line(line)
-        if record is None:
-            strange += 1
+    for line in filter(str.strip, lines):
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError):
+            data = None
+        kind = data.get("event") if isinstance(data, dict) else None
+        if isinstance(kind, str):
+            found.append(Record(kind, data, _number(data.get("time"))))
         else:
-            found.append(record)
+            strange += 1
     return found, strange
-
-
-def read_line(line: str) -> Record | None:
-    """Return the event in a line, or ``None`` if it contains none."""
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict):
-        return None
-    kind = data.get("event")
-    return Record(kind, data, _number(data.get("time"))) if isinstance(kind, str) else None
 
 
 def _number(value: object) -> float | None:
@@ -162,7 +152,7 @@ class Story:
     def cost(self) -> float | None:
         """Price of the summarizer's tokens in USD; ``None`` if a part of it is unknown."""
         costs = [compaction.cost for compaction in self.compactions]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
+        return None if None in costs else sum(filter(None, costs))
 
     @property
     def largest(self) -> int:

@@ -145,20 +145,20 @@ def _cards(stories: Sequence[Story]) -> str:
     )
 
 
-def _head(names: Iterable[tuple[str, bool]], *, sortable: bool) -> str:
+def _table(
+    label: str, names: Iterable[tuple[str, bool]], rows: Iterable[str], *, sortable: bool = False
+) -> str:
+    """Return a table; each column has a name, and may be one of numbers."""
     cells = "".join(
         f'<th scope="col"{"" if number else " class=l"}>'
         f"{f'<button>{name}</button>' if sortable else name}</th>"
         for name, number in names
     )
-    return f"<thead><tr>{cells}</tr></thead>"
-
-
-def _table(label: str, head: str, rows: Iterable[str], *, sortable: bool = False) -> str:
     kind = ' class="sortable"' if sortable else ""
     return (
         f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
-        f"<table{kind}>{head}<tbody>{''.join(rows)}</tbody></table></div>\n"
+        f"<table{kind}><thead><tr>{cells}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>\n"
     )
 
 
@@ -172,7 +172,7 @@ def _overview(stories: Sequence[Story]) -> str:
         for index, story in enumerate(stories, 1)
     ]
     names = [("Conversation", False), ("Model", False), *((name, True) for name in _SUMS)]
-    table = _table("Conversations", _head(names, sortable=True), rows, sortable=True)
+    table = _table("Conversations", names, rows, sortable=True)
     return f"<h2>Conversations</h2>\n{table}"
 
 
@@ -216,9 +216,8 @@ def _compactions(story: Story, name: str) -> str:
     if not story.compactions:
         return ""
     names = [(column, column != "By") for column in _cells(story.compactions[0], 1)]
-    head = _head(names, sortable=False)
     rows = [_row(compaction, number) for number, compaction in enumerate(story.compactions, 1)]
-    return f"<h3>Compactions</h3>{_table(f'Compactions of {name}', head, rows)}"
+    return f"<h3>Compactions</h3>{_table(f'Compactions of {name}', names, rows)}"
 
 
 def _row(compaction: Compaction, number: int) -> str:
@@ -270,8 +269,8 @@ def _others(story: Story, name: str) -> str:
         f"<td>{len(records):,}</td><td>{_when(records[-1].time) or '–'}</td></tr>\n"
         for sentence, records in grouped.items()
     )
-    head = _head([("What", False), ("Times", True), ("Last", True)], sortable=False)
-    return f"<h3>Other events</h3>{_table(f'Failures of {name}', head, rows)}"
+    names = [("What", False), ("Times", True), ("Last", True)]
+    return f"<h3>Other events</h3>{_table(f'Failures of {name}', names, rows)}"
 
 
 def _texts(story: Story) -> str:
