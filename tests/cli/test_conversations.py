@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.dialects import DIALECTS, retold
 
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
@@ -22,72 +23,29 @@ if TYPE_CHECKING:
     Write = Callable[[str, Any], Path]
 
 
-def anthropic(chat: list[Line]) -> dict[str, Any]:
-    """Anthropic's shape, with one call and its result."""
-    talk = [
-        {"role": each["role"], "content": [{"type": "text", "text": each["content"]}]}
-        for each in chat[1:-1]
-    ]
-    call = {"type": "tool_use", "id": "t1", "name": "depth", "input": {"harbour": 3}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "7 metres " * 40}
-    asked: Line = {"role": "user", "content": "Look harbour 3 up."}
-    return {
-        "model": "claude",
-        "system": chat[0]["content"],
-        "messages": [
-            asked,
-            {"role": "assistant", "content": [call]},
-            {"role": "user", "content": [result]},
-            {"role": "assistant", "content": "Seven metres."},
-            *talk,
-            {"role": "user", "content": chat[-1]["content"]},
-        ],
-    }
+CALL = {"name": "depth", "arguments": '{"harbour": 3}'}
+LOOKED_UP: list[dict[str, Any]] = [
+    {"role": "user", "content": "Look harbour 3 up."},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "t1", "function": CALL}]},
+    {"role": "tool", "tool_call_id": "t1", "content": "7 metres " * 40},
+    {"role": "assistant", "content": "Seven metres."},
+]
+PARAMS = {"openai": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}
 
 
-def responses(chat: list[Line]) -> dict[str, Any]:
-    def item(each: Line) -> Line:
-        kind = "output_text" if each["role"] == "assistant" else "input_text"
-        return {
-            "type": "message",
-            "role": each["role"],
-            "content": [{"type": kind, "text": each["content"]}],
-        }
-
-    return {"input": list(map(item, chat)), "model": "gpt"}
+def request(name: str, chat: list[Line]) -> dict[str, Any]:
+    """A request of this format, with a call and its result."""
+    param = PARAMS.get(name, "messages")
+    if name == "openai":
+        return {param: chat, "model": "m"}
+    return {"model": "m", "system": "Be brief.", param: retold(name, [*LOOKED_UP, *chat])}
 
 
-def gemini(chat: list[Line]) -> dict[str, Any]:
-    roles = {"user": "user", "assistant": "model"}
-    return {
-        "contents": [
-            {"role": roles[each["role"]], "parts": [{"text": each["content"]}]} for each in chat[1:]
-        ]
-    }
-
-
-def bedrock(chat: list[Line]) -> dict[str, Any]:
-    return {
-        "messages": [
-            {"role": each["role"], "content": [{"text": each["content"]}]} for each in chat[1:]
-        ]
-    }
-
-
-SHAPES: dict[str, Callable[[list[Line]], Any]] = {
-    "openai": lambda chat: {"messages": chat, "model": "gpt"},
-    "anthropic": anthropic,
-    "responses": responses,
-    "gemini": gemini,
-    "bedrock": bedrock,
-}
-
-
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", DIALECTS)
 def test_compact_writes_the_format_that_it_read(
     run: Run, write: Write, chat: list[Line], name: str
 ) -> None:
-    before = SHAPES[name](chat)
+    before = request(name, chat)
     write("in.json", before)
 
     told = run("compact", "in.json", "-o", "out.json", "--budget", "2500")
@@ -105,9 +63,9 @@ def test_compact_writes_the_format_that_it_read(
     assert read.broken == ()
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", DIALECTS)
 def test_plan_reads_it(run: Run, write: Write, chat: list[Line], name: str) -> None:
-    write("in.json", SHAPES[name](chat))
+    write("in.json", request(name, chat))
     planned = run("plan", "in.json", "--json", "--window", "800")
     assert planned.data["wire_format"] == name
     assert (

@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
-import struct
 import threading
-import zlib
 from base64 import b64encode
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tests.kit.messages import Messages
 from tests.kit.protocol import Protocol
+from tests.kit.refusals import event_stream_message
 from tests.kit.responses import Responses
 
 from compacter.testing import ScriptedModel
@@ -323,7 +322,7 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
     if server.too_long(body["messages"]):
         text = "The model returned the following errors: Input is too long for requested model."
         if streaming and server.refuse == "event":
-            failure = event_bytes("exception", "validationException", {"message": text})
+            failure = event_stream_message("exception", "validationException", {"message": text})
             return Answer(failure, "application/vnd.amazon.eventstream")
         return json_answer({"message": text}, 400, [("x-amzn-ErrorType", "ValidationException")])
     if "/invoke" in path:
@@ -336,7 +335,7 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
             if line.startswith(b"data: ")
         )
         chunks = ({"bytes": b64encode(line).decode()} for line in lines)
-        body_bytes = b"".join(event_bytes("event", "chunk", chunk) for chunk in chunks)
+        body_bytes = b"".join(event_stream_message("event", "chunk", chunk) for chunk in chunks)
         return Answer(body_bytes, "application/vnd.amazon.eventstream")
     usage = {"inputTokens": 90, "outputTokens": 9, "totalTokens": 99}
     if not streaming:
@@ -359,23 +358,5 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
         ("messageStop", {"stopReason": "end_turn"}),
         ("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
     ]
-    body_bytes = b"".join(event_bytes("event", name, data) for name, data in events)
+    body_bytes = b"".join(event_stream_message("event", name, data) for name, data in events)
     return Answer(body_bytes, "application/vnd.amazon.eventstream")
-
-
-def event_bytes(kind: Literal["event", "exception"], name: str, data: Body) -> bytes:
-    """One message of the ``vnd.amazon.eventstream`` encoding: prelude, headers, payload, two
-    checksums.
-    """
-    headers = b"".join(
-        bytes([len(key)]) + key.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
-        for key, value in (
-            (":message-type", kind),
-            (f":{kind}-type", name),
-            (":content-type", "application/json"),
-        )
-    )
-    payload = json.dumps(data).encode()
-    prelude = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
-    message = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + payload
-    return message + struct.pack(">I", zlib.crc32(message))
