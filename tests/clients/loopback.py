@@ -255,10 +255,11 @@ def openai(server: Provider, path: str, body: Body) -> Answer:
         whole = RESPONSES.whole({"model": "m"}, EMPTY)
         return json_answer({**whole, "id": path.rpartition("/")[2], "output": STORED})
     tokens = server.too_long(body["messages"])
-    refusal = tokens and (
+    text = (
         f"This model's maximum context length is {WINDOW} tokens. However, your messages resulted "
         f"in {tokens} tokens. Please reduce the length of the messages."
     )
+    refusal = None if tokens is None else text
     return answered(server, CHAT, body, refusal, body.get("response_format"))
 
 
@@ -267,7 +268,8 @@ EMPTY: Body = {"choices": [{"message": {}, "finish_reason": "stop"}]}
 
 def anthropic(server: Provider, path: str, body: Body) -> Answer:
     tokens = server.too_long(body["messages"])
-    refusal = tokens and f"prompt is too long: {tokens} tokens > {WINDOW} maximum"
+    text = f"prompt is too long: {tokens} tokens > {WINDOW} maximum"
+    refusal = None if tokens is None else text
     return answered(server, MESSAGES, body, refusal, body.get("output_config"))
 
 

@@ -199,7 +199,7 @@ def _adapt_method(state: State, target: MethodType) -> Any:
     if reason is not None:
         raise TypeError(f"compacter cannot wrap a Router's {method}: {reason}")
     wrapped = getattr(adapter.wrap_client(state, owner), method, target)
-    by_client = method in _BY_THE_CLIENT
+    by_client = method == "tool_runner"
     is_unchanged = getattr(wrapped, "__func__", None) is target.__func__
     if by_client or (is_unchanged and method != "schedule_acompletion"):
         hint = "; it calls messages.create of its client, so wrap the client" if by_client else ""
@@ -238,7 +238,6 @@ _CLIENTS = {
     ("litellm.router_rust.core", "RustCore"): "clients.litellm",
     ("litellm.router_rust.invoke.endpoints", "RustEndpoints"): "clients.litellm",
 }
-_BY_THE_CLIENT = ("tool_runner",)
 
 
 def _client_of(kind: type) -> str | None:

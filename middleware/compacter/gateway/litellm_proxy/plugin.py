@@ -259,8 +259,7 @@ class CompacterPlugin(CustomLogger):
 
         call = self._call_of(request_data)
         group = str(request_data.get("model"))
-        if call is not None:
-            switches, state = self._of(call, group)
+        switches, state = self._of(call, group) if call else self.settings.of(group, (), ())
         if call is None or not switches.enabled or switches.dry_run:
             async for chunk in response:
                 yield chunk
@@ -367,7 +366,7 @@ class CompacterPlugin(CustomLogger):
         return replace(
             call.protocol,
             group=group,
-            place=(f"litellm proxy, {call.tenant}, summaries by {writer}"),
+            place=f"litellm proxy, {call.tenant}, summaries by {writer}",
         )
 
     def _refused_inside_stream(
