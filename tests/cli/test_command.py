@@ -147,12 +147,9 @@ EVENT = {
 }
 PIPED = (
     "explain error.txt -v",
-    "plan chat.json --window 900",
     "compact chat.json -o shorter.json --window 900",
     "report events.jsonl -o report.html --force",
     "doctor",
-    "serve --help",
-    "run --help",
     "--help",
 )
 
