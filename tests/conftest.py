@@ -106,7 +106,6 @@ LONGEST = [
     "tests/sdk_suites/test_wrap_clients.py",
     "tests/properties/test_promises.py",
     "tests/memory/test_fork.py",
-    "tests/serve/test_live_page.py",
     "tests/report/test_browser.py",
     "tests/test_growth.py",
     "tests/test_peers.py",

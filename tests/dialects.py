@@ -271,3 +271,23 @@ DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
     for dialect in (_openai(), _anthropic(), _responses(), _gemini(), _bedrock())
 }
+
+
+def retold(name: str, chat: list[Message]) -> list[Message]:
+    """A chat in OpenAI's form in another format, without its system prompt."""
+    form = DIALECTS[name]
+    called: dict[str, Call] = {}
+    found: list[Message] = []
+    for message in chat:
+        text = message["content"]
+        if message.get("tool_calls"):
+            functions = [(call["id"], call["function"]) for call in message["tool_calls"]]
+            calls = [(i, one["name"], json.loads(one["arguments"])) for i, one in functions]
+            called.update((call[0], call) for call in calls)
+            found += form.calls(calls)
+        elif message["role"] == "tool":
+            call = called[message["tool_call_id"]]
+            found += form.results([(call[0], call[1], text)])
+        elif message["role"] != "system":
+            found.append((form.user if message["role"] == "user" else form.answer)(text))
+    return found

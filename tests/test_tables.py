@@ -1,12 +1,11 @@
-"""Plans, results, totals and reports that somebody looks at, and the progress of a summary."""
+"""Plans, results and totals that somebody looks at, and the progress of a summary."""
 
 from __future__ import annotations
 
 from tests.conversations import history
 
 from compacter import Compacter
-from compacter.events import CompactionFailed, Event, SummaryProgress
-from compacter.tools.report import page, read_lines, stories
+from compacter.events import Event, SummaryProgress
 
 LONG = [
     {"role": role, "content": f"{role} {number}: the pump of hall {number} ran. " * 60}
@@ -46,16 +45,6 @@ def test_what_is_printed_is_a_table_in_a_notebook_and_no_markup_of_others() -> N
 def test_a_result_without_a_change_says_so() -> None:
     """A conversation within its budget stays as it is."""
     assert "nothing was changed" in str(Compacter().compact(history(), budget=10**9))
-
-
-def test_a_report_is_a_frame_in_a_notebook() -> None:
-    """The page keeps its own styles and scripts apart from the notebook's."""
-    line = CompactionFailed(trigger="manual", reason="no answer").model_dump_json()
-    html = page(stories(read_lines([line])[0]))
-    frame = html._repr_html_()
-    assert frame.startswith("<iframe sandbox=")
-    assert frame.count("<") == 2
-    assert "srcdoc=" in frame
 
 
 def pieces_of(*answers: str) -> list[tuple[int, int]]:

@@ -13,13 +13,47 @@ from typing import Any
 
 from agent_framework import (
     CharacterEstimatorTokenizer,
+    Content,
     SummarizationStrategy,
     TokenBudgetComposedStrategy,
     apply_compaction,
 )
+from agent_framework import Message as OwnMessage
 from base import AsyncPeer, Message, Native, Settings
 
-from compacter.frameworks.agent_framework import _read, _write
+
+def _own(message: Message) -> Any:
+    """Return a message in the framework's form."""
+    content = message.get("content") or ""
+    if message["role"] == "tool":
+        return OwnMessage(
+            "tool", [Content.from_function_result(message["tool_call_id"], result=content)]
+        )
+    calls = [
+        Content.from_function_call(
+            call["id"], call["function"]["name"], arguments=call["function"]["arguments"]
+        )
+        for call in message.get("tool_calls") or ()
+    ]
+    return OwnMessage(message["role"], [*([content] if content else []), *calls])
+
+
+def _read(message: Any) -> Message:
+    """Return a message of the framework, each with at most one result, in OpenAI's form."""
+    for one in message.contents:
+        if one.type == "function_result":
+            return {"role": "tool", "tool_call_id": one.call_id, "content": str(one.result)}
+    calls = [
+        {
+            "id": one.call_id,
+            "type": "function",
+            "function": {"name": one.name, "arguments": one.arguments},
+        }
+        for one in message.contents
+        if one.type == "function_call"
+    ]
+    read: Message = {"role": str(message.role), "content": message.text}
+    return {**read, "tool_calls": calls} if calls else read
 
 
 class Client:
@@ -52,10 +86,10 @@ class Adapter(AsyncPeer):
         self.tokenizer = tokenizer
 
     def read(self, messages: list[Message]) -> Native:
-        return _write(messages)
+        return list(map(_own, messages))
 
     def write(self, native: Native) -> list[Message]:
-        return [dict(mirror) for mirror in _read(native)]
+        return list(map(_read, native))
 
     async def abefore(self, native: Native) -> Native:
         return await apply_compaction(native, strategy=self.strategy, tokenizer=self.tokenizer)

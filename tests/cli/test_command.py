@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
 
-COMMANDS = ("explain", "plan", "compact", "search", "report", "doctor", "serve", "run")
+COMMANDS = ("explain", "plan", "compact", "report", "doctor", "serve", "run")
 PROGRAM = "from compacter.tools.cli import main; main()"
 
 
@@ -68,10 +68,7 @@ def test_the_help_lists_every_command(run: Run) -> None:
         "plan chat.json --conversation 0",
         "compact chat.json --budget 0",
         "compact chat.json --ratio 3",
-        "compact chat.json --model m --extractive",
         "compact chat.json -o no/folder",
-        "search chat.json x --limit 0",
-        "search chat.json x --conversation 3",
         "report nofile -o x.html",
         "report chat.json -o no/folder",
         "doctor --memory foo",
@@ -150,13 +147,9 @@ EVENT = {
 }
 PIPED = (
     "explain error.txt -v",
-    "plan chat.json --window 900",
     "compact chat.json -o shorter.json --window 900",
-    "search chat.json harbour",
     "report events.jsonl -o report.html --force",
     "doctor",
-    "serve --help",
-    "run --help",
     "--help",
 )
 
@@ -182,9 +175,7 @@ def test_compact_tells_tokens_and_whether_they_fit(
     told = run("compact", "chat.json", "-o", "shorter.json", "--window", window)
     words = " ".join(told.err.split())
     assert told.code == code
-    assert re.search(
-        r"about [\d,]+ to [\d,]+ tokens by estimate; compacted \d+ of 26 messages", words
-    )
+    assert re.search(r"about [\d,]+ to [\d,]+ tokens; compacted \d+ of 26 messages", words)
     verdict = "fits into" if code == 0 else "exceed"
     assert f"{verdict} the window of {window:,} tokens" in words
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
-from compacter.events import Event
 from compacter.observe import JsonLines
 from compacter.testing import ScriptedModel
 from compacter.tools.report import page, read_lines, stories
@@ -23,23 +22,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def events(folder: Path) -> Path:
-    """What a hook writes while a conversation overflows again and again; half by hand, half with
-    type and time.
-    """
+    """What the sink writes while a conversation overflows again and again."""
     path = folder / "events.jsonl"
-
-    def hook(event: Event) -> None:
-        with path.open("a") as file:
-            fields = json.loads(event.model_dump_json())
-            head = (
-                {"event": type(event).__name__, "time": 1_790_000_000.5}
-                if event.attempt == 1
-                else {}
-            )
-            file.write(json.dumps({**head, **fields}) + "\n")
-
     model = ScriptedModel(window=1_000, replies="It is noted. " * 20)
-    call = Compacter(summarizer="extractive", on_event=hook).wrap(model.completion)
+    call = Compacter(summarizer="extractive", on_event=JsonLines(path, texts=True)).wrap(
+        model.completion
+    )
     talk: list[Line] = []
     for number in range(24):
         talk.append(

@@ -10,6 +10,7 @@ import anthropic
 import openai
 import pytest
 from tests.clients import loopback
+from tests.dialects import retold
 
 from compacter import Compacter, CompactionEvent
 
@@ -85,101 +86,35 @@ def chat() -> list[Any]:
 
 
 @pytest.fixture
-def items() -> list[Any]:
+def items(chat: list[Any]) -> list[Any]:
     """The same, as items of the Responses API."""
-    history: list[Any] = []
-    for number in range(TURNS):
-        question, answer = said(number)
-        history.append({"role": "user", "content": question})
-        if number % 5 == 0:
-            call = f"call_{number}"
-            history.append(
-                {
-                    "type": "function_call",
-                    "call_id": call,
-                    "name": "look_up",
-                    "arguments": f'{{"pier": {number}}}',
-                }
-            )
-            history.append(
-                {"type": "function_call_output", "call_id": call, "output": f"{1800 + number}"}
-            )
-        history.append({"role": "assistant", "content": answer})
-    return [*history, {"role": "user", "content": "Which colour has the harbour?"}]
+    return retold("responses", chat)
 
 
 @pytest.fixture
-def blocks() -> list[Any]:
+def blocks(chat: list[Any]) -> list[Any]:
     """The same, as Anthropic's messages, with thinking beside each call and a cache mark at the
     end.
     """
-    history: list[Any] = []
-    for number in range(TURNS):
-        question, answer = said(number)
-        history.append({"role": "user", "content": question})
-        if number % 5 == 0:
-            call = f"toolu_{number}"
-            history.append(
-                {
-                    "role": "assistant",
-                    "content": [
-                        {
-                            "type": "thinking",
-                            "thinking": "The book knows.",
-                            "signature": "c2lnbmVk",
-                        },
-                        {
-                            "type": "tool_use",
-                            "id": call,
-                            "name": "look_up",
-                            "input": {"pier": number},
-                        },
-                    ],
-                }
-            )
-            result = {
-                "type": "tool_result",
-                "tool_use_id": call,
-                "content": f"built: {1800 + number}",
-            }
-            history.append({"role": "user", "content": [result]})
-        history.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})
-    question = "Which colour has the harbour?"
-    mark = {"type": "text", "text": question, "cache_control": {"type": "ephemeral"}}
-    return [*history, {"role": "user", "content": [mark]}]
+    history = retold("anthropic", chat)
+    thought = {"type": "thinking", "thinking": "The book knows.", "signature": "c2lnbmVk"}
+    for message in history:
+        if message["role"] == "assistant" and isinstance(message["content"], list):
+            message["content"].insert(0, thought)
+    history[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    return history
 
 
 @pytest.fixture
-def contents() -> list[Any]:
+def contents(chat: list[Any]) -> list[Any]:
     """The same, as Gemini's contents."""
-    history: list[Any] = []
-    for number in range(TURNS):
-        question, answer = said(number)
-        history.append({"role": "user", "parts": [{"text": question}]})
-        if number % 5 == 0:
-            call = {"name": "look_up", "args": {"pier": number}}
-            result = {"name": "look_up", "response": {"built": 1800 + number}}
-            history.append({"role": "model", "parts": [{"function_call": call}]})
-            history.append({"role": "user", "parts": [{"function_response": result}]})
-        history.append({"role": "model", "parts": [{"text": answer}]})
-    return [*history, {"role": "user", "parts": [{"text": "Which colour has the harbour?"}]}]
+    return retold("gemini", chat)
 
 
 @pytest.fixture
-def converse() -> list[Any]:
+def converse(chat: list[Any]) -> list[Any]:
     """The same, as Converse's messages."""
-    history: list[Any] = []
-    for number in range(TURNS):
-        question, answer = said(number)
-        history.append({"role": "user", "content": [{"text": question}]})
-        if number % 5 == 0:
-            call = f"tooluse_{number}"
-            use = {"toolUseId": call, "name": "look_up", "input": {"pier": number}}
-            result = {"toolUseId": call, "content": [{"text": f"built: {1800 + number}"}]}
-            history.append({"role": "assistant", "content": [{"toolUse": use}]})
-            history.append({"role": "user", "content": [{"toolResult": result}]})
-        history.append({"role": "assistant", "content": [{"text": answer}]})
-    return [*history, {"role": "user", "content": [{"text": "Which colour has the harbour?"}]}]
+    return retold("bedrock", chat)
 
 
 class Vendor:

@@ -9,18 +9,26 @@ from __future__ import annotations
 import json
 import secrets
 import socket
-import struct
 import threading
-import zlib
 from base64 import b64encode
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal
 
+from tests.kit.messages import Messages
+from tests.kit.protocol import Protocol
+from tests.kit.refusals import event_stream_message
+from tests.kit.responses import Responses
+
+from compacter.testing import ScriptedModel
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from tests.kit import Refusal
+
+    from compacter.testing.server import Event
 
 Body = dict[str, Any]
 PIECES = ("The harbour ", "was painted ", "blue last year.")
@@ -70,15 +78,14 @@ def json_answer(body: object, status: int = 200, headers: Sequence[tuple[str, st
     return Answer(json.dumps(body).encode(), "application/json", status, headers)
 
 
-def sse(events: Sequence[tuple[str | None, object]], *, done: bool = False) -> Answer:
+def sse(events: Sequence[Event]) -> Answer:
     """Server-sent events, each with or without a name."""
     lines = [
-        (f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n"
+        (f"event: {name}\n" if name else "")
+        + f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n"
         for name, data in events
     ]
-    return Answer(
-        "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream"
-    )
+    return Answer("".join(lines).encode(), "text/event-stream")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -154,225 +161,116 @@ def free_port() -> int:
             return port
 
 
-# -- OpenAI: chat completions, responses -----------------------------------------------------------
+# -- OpenAI: chat completions, responses; Anthropic ------------------------------------------------
+
+
+class Chat(Protocol):
+    """OpenAI's chat completions."""
+
+    def whole(self, body: Body, completion: Body) -> Body:
+        return completion
+
+    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
+        yield from ((None, chunk) for chunk in chunks)
+        yield None, "[DONE]"
+
+    def failed(self, body: Body, error: Body) -> Iterator[Event]:
+        yield None, error
+
+
+# Ids are always the same, so that two answers can be compared byte for byte.
+CHAT = Chat()
+RESPONSES = Responses(repeat(1))
+MESSAGES = Messages(repeat(1))
+
+
+def answered(
+    server: Provider, protocol: Protocol, body: Body, refusal: str | None, structured: object
+) -> Answer:
+    """The refusal, or else the words, as JSON where a format is asked for."""
+    if refusal is not None:
+        error = protocol.error(refusal, "invalid_request_error", "context_length_exceeded")
+        if body.get("stream") and server.refuse == "event":
+            return sse(list(protocol.failed(body, error)))
+        return json_answer(error, 400)
+    text = '{"colour": "blue"}' if structured else WORDS
+    read = len(json.dumps(body["messages"])) // 4 if protocol is CHAT else 90
+    model = ScriptedModel(
+        replies={"content": text, "finish_reason": "stop"},
+        strict=False,
+        usage={"prompt_tokens": read, "completion_tokens": 9, "total_tokens": 99},
+    )
+    reply = model.completion(body["model"], (), stream=bool(body.get("stream")))
+    if body.get("stream"):
+        return sse(list(protocol.events(body, reply)))
+    return json_answer(protocol.whole(body, reply))
+
+
+COMPACTED: Body = {
+    "id": "cmp_1",
+    "object": "response.compaction",
+    "created_at": 1,
+    "output": [{"id": "cmp_item", "type": "compaction", "encrypted_content": "opaque"}],
+    "usage": {
+        "input_tokens": 90,
+        "output_tokens": 9,
+        "total_tokens": 99,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    },
+}
+STORED: list[Body] = [
+    {"id": "rs_1", "type": "reasoning", "summary": []},
+    *(
+        {
+            "id": f"fc_{call}",
+            "type": "function_call",
+            "call_id": call,
+            "name": "look_up",
+            "arguments": "{}",
+        }
+        for call in ("call_1", "call_2")
+    ),
+]
+"""What a stored response has said."""
 
 
 def openai(server: Provider, path: str, body: Body) -> Answer:
     if path.endswith("/responses/compact"):
-        if body["previous_response_id"] == "resp_lost":
-            return json_answer(
-                {"error": {"message": "No such response.", "type": "not_found_error"}}, 404
-            )
-        return json_answer(
-            {
-                "id": "cmp_1",
-                "object": "response.compaction",
-                "created_at": 1,
-                "output": [
-                    {"id": "cmp_item", "type": "compaction", "encrypted_content": "opaque"},
-                ],
-                "usage": _RESPONSES_USAGE,
-            }
-        )
+        if body["previous_response_id"] != "resp_lost":
+            return json_answer(COMPACTED)
+        return json_answer(RESPONSES.error("No such response.", "not_found_error", None), 404)
     if path.endswith("/responses"):
-        return _responses(server, body)
+        # What a chained call asks about lies with the server, and this server's past is always too
+        # long.
+        is_kept = body.get("previous_response_id") or body.get("conversation")
+        refusal = (
+            "Your input exceeds the context window of this model. Please adjust your input and "
+            "try again."
+            if is_kept or server.too_long(body["input"])
+            else None
+        )
+        return answered(server, RESPONSES, body, refusal, "format" in body.get("text", {}))
     if "/responses/" in path:
-        return json_answer(
-            {
-                **_RESPONSE,
-                "id": path.rpartition("/")[2],
-                "status": "completed",
-                "output": [
-                    {"id": "rs_1", "type": "reasoning", "summary": []},
-                    *(
-                        {
-                            "id": f"fc_{call}",
-                            "type": "function_call",
-                            "call_id": call,
-                            "name": "look_up",
-                            "arguments": "{}",
-                        }
-                        for call in ("call_1", "call_2")
-                    ),
-                ],
-            }
-        )
+        whole = RESPONSES.whole({"model": "m"}, EMPTY)
+        return json_answer({**whole, "id": path.rpartition("/")[2], "output": STORED})
     tokens = server.too_long(body["messages"])
-    if tokens is not None:
-        error = {
-            "message": f"This model's maximum context length is {WINDOW} tokens. However, your "
-            f"messages "
-            f"resulted in {tokens} tokens. Please reduce the length of the messages.",
-            "type": "invalid_request_error",
-            "param": "messages",
-            "code": "context_length_exceeded",
-        }
-        if body.get("stream") and server.refuse == "event":
-            return sse([(None, {"error": error})])
-        return json_answer({"error": error}, 400)
-    shared = {"id": "chatcmpl-1", "created": 1, "model": body["model"]}
-    usage = {
-        "prompt_tokens": len(json.dumps(body["messages"])) // 4,
-        "completion_tokens": 9,
-        "total_tokens": 99,
-    }
-    if not body.get("stream"):
-        content = '{"colour": "blue"}' if body.get("response_format") else WORDS
-        message = {"role": "assistant", "content": content}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return json_answer(
-            {**shared, "object": "chat.completion", "choices": [choice], "usage": usage}
-        )
-    deltas: list[Body] = [{"role": "assistant"}, *({"content": piece} for piece in PIECES)]
-    chunks: list[Body] = [{"delta": delta, "finish_reason": None} for delta in deltas]
-    chunks.append({"delta": {}, "finish_reason": "stop"})
-    return sse(
-        [
-            (
-                None,
-                {**shared, "object": "chat.completion.chunk", "choices": [{"index": 0, **chunk}]},
-            )
-            for chunk in chunks
-        ],
-        done=True,
+    text = (
+        f"This model's maximum context length is {WINDOW} tokens. However, your messages resulted "
+        f"in {tokens} tokens. Please reduce the length of the messages."
     )
+    refusal = None if tokens is None else text
+    return answered(server, CHAT, body, refusal, body.get("response_format"))
 
 
-_RESPONSES_USAGE = {
-    "input_tokens": 90,
-    "output_tokens": 9,
-    "total_tokens": 99,
-    "input_tokens_details": {"cached_tokens": 0},
-    "output_tokens_details": {"reasoning_tokens": 0},
-}
-
-
-_RESPONSE: Body = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1,
-    "model": "gpt-test",
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-}
-
-
-def _responses(server: Provider, body: Body) -> Answer:
-    shared = {**_RESPONSE, "model": body["model"]}
-    # What a chained call asks about lies with the server, and this server's past is always too
-    # long.
-    if (
-        server.too_long(body["input"])
-        or body.get("previous_response_id")
-        or body.get("conversation")
-    ):
-        text = (
-            "Your input exceeds the context window of this model. Please adjust your input "
-            "and try again."
-        )
-        error = {"message": text, "code": "context_length_exceeded"}
-        if body.get("stream") and server.refuse == "event":
-            failed = {**shared, "output": [], "status": "failed", "error": error}
-            begun = {**shared, "output": []}
-            return sse(
-                [
-                    (kind, {"type": kind, "sequence_number": number, "response": response})
-                    for number, (kind, response) in enumerate(
-                        (
-                            ("response.created", begun),
-                            ("response.failed", failed),
-                        )
-                    )
-                ]
-            )
-        return json_answer(
-            {"error": {**error, "type": "invalid_request_error", "param": "input"}}, 400
-        )
-    text = '{"colour": "blue"}' if "format" in body.get("text", {}) else WORDS
-    part = {"type": "output_text", "text": text, "annotations": []}
-    item = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "status": "completed",
-        "content": [part],
-    }
-    whole = {**shared, "status": "completed", "output": [item], "usage": _RESPONSES_USAGE}
-    if not body.get("stream"):
-        return json_answer(whole)
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-    events: list[Body] = [
-        {"type": "response.created", "response": {**shared, "output": []}},
-        {
-            "type": "response.output_item.added",
-            "output_index": 0,
-            "item": {**item, "content": [], "status": "in_progress"},
-        },
-        {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
-        *(
-            {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
-            for piece in PIECES
-        ),
-        {"type": "response.output_text.done", **place, "text": WORDS, "logprobs": []},
-        {"type": "response.content_part.done", **place, "part": part},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": whole},
-    ]
-    return sse(
-        [
-            (event["type"], {**event, "sequence_number": number})
-            for number, event in enumerate(events)
-        ]
-    )
-
-
-# -- Anthropic -------------------------------------------------------------------------------------
+EMPTY: Body = {"choices": [{"message": {}, "finish_reason": "stop"}]}
 
 
 def anthropic(server: Provider, path: str, body: Body) -> Answer:
     tokens = server.too_long(body["messages"])
-    if tokens is not None:
-        text = f"prompt is too long: {tokens} tokens > {WINDOW} maximum"
-        error = {"type": "error", "error": {"type": "invalid_request_error", "message": text}}
-        if body.get("stream") and server.refuse == "event":
-            return sse([("error", error)])
-        return json_answer(error, 400)
-    message = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": body["model"],
-        "stop_reason": "end_turn",
-        "stop_sequence": None,
-        "content": [{"type": "text", "text": WORDS}],
-        "usage": {"input_tokens": 90, "output_tokens": 9},
-    }
-    if body.get("output_config"):
-        message["content"] = [{"type": "text", "text": '{"colour": "blue"}'}]
-    if not body.get("stream"):
-        return json_answer(message)
-    events: list[Body] = [
-        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "ping"},
-        *(
-            {
-                "type": "content_block_delta",
-                "index": 0,
-                "delta": {"type": "text_delta", "text": piece},
-            }
-            for piece in PIECES
-        ),
-        {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-            "usage": {"output_tokens": 9},
-        },
-        {"type": "message_stop"},
-    ]
-    return sse([(event["type"], event) for event in events])
+    text = f"prompt is too long: {tokens} tokens > {WINDOW} maximum"
+    refusal = None if tokens is None else text
+    return answered(server, MESSAGES, body, refusal, body.get("output_config"))
 
 
 # -- Gemini ----------------------------------------------------------------------------------------
@@ -426,7 +324,7 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
     if server.too_long(body["messages"]):
         text = "The model returned the following errors: Input is too long for requested model."
         if streaming and server.refuse == "event":
-            failure = event_bytes("exception", "validationException", {"message": text})
+            failure = event_stream_message("exception", "validationException", {"message": text})
             return Answer(failure, "application/vnd.amazon.eventstream")
         return json_answer({"message": text}, 400, [("x-amzn-ErrorType", "ValidationException")])
     if "/invoke" in path:
@@ -439,7 +337,7 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
             if line.startswith(b"data: ")
         )
         chunks = ({"bytes": b64encode(line).decode()} for line in lines)
-        body_bytes = b"".join(event_bytes("event", "chunk", chunk) for chunk in chunks)
+        body_bytes = b"".join(event_stream_message("event", "chunk", chunk) for chunk in chunks)
         return Answer(body_bytes, "application/vnd.amazon.eventstream")
     usage = {"inputTokens": 90, "outputTokens": 9, "totalTokens": 99}
     if not streaming:
@@ -462,23 +360,5 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
         ("messageStop", {"stopReason": "end_turn"}),
         ("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
     ]
-    body_bytes = b"".join(event_bytes("event", name, data) for name, data in events)
+    body_bytes = b"".join(event_stream_message("event", name, data) for name, data in events)
     return Answer(body_bytes, "application/vnd.amazon.eventstream")
-
-
-def event_bytes(kind: Literal["event", "exception"], name: str, data: Body) -> bytes:
-    """One message of the ``vnd.amazon.eventstream`` encoding: prelude, headers, payload, two
-    checksums.
-    """
-    headers = b"".join(
-        bytes([len(key)]) + key.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
-        for key, value in (
-            (":message-type", kind),
-            (f":{kind}-type", name),
-            (":content-type", "application/json"),
-        )
-    )
-    payload = json.dumps(data).encode()
-    prelude = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
-    message = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + payload
-    return message + struct.pack(">I", zlib.crc32(message))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
-from anthropic.lib.streaming import AsyncMessageStream, MessageStream, MessageStreamManager
+from anthropic.lib.streaming import MessageStream, MessageStreamManager
 from tests.clients.conftest import Recording
 from tests.clients.loopback import WORDS
 
 from compacter import Compacter, CompactionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from tests.clients.loopback import Provider
 
@@ -32,14 +32,6 @@ TOOLS: list[Any] = [
 @pytest.fixture
 def client(anthropic_server: Provider) -> Iterator[anthropic.Anthropic]:
     with anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as made:
-        yield made
-
-
-@pytest.fixture
-async def aclient(anthropic_server: Provider) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(
-        base_url=anthropic_server.url, api_key="none", max_retries=0
-    ) as made:
         yield made
 
 
@@ -121,28 +113,6 @@ def test_each_way_to_read_the_stream_helper(
             stream.until_done()
         assert stream.get_final_message().content[0].text == WORDS  # type: ignore[union-attr]
     check(anthropic_server, blocks, compacter.events)
-
-
-async def test_async_streams(
-    aclient: anthropic.AsyncAnthropic,
-    anthropic_server: Provider,
-    compacter: Recording,
-    blocks: list[Any],
-    refusing: Any,
-) -> None:
-    anthropic_server.refuse = refusing
-    wrapped = compacter.wrap(aclient)
-    async with wrapped.messages.stream(messages=blocks, **OPTIONS) as stream:
-        assert isinstance(stream, AsyncMessageStream)
-        assert "".join([text async for text in stream.text_stream]) == WORDS
-        assert (await stream.get_final_message()).content[0].text == WORDS  # type: ignore[union-attr]
-    assert stream.response.is_closed
-    check(anthropic_server, blocks, compacter.events)
-    raw = await wrapped.messages.create(messages=blocks, stream=True, **OPTIONS)
-    assert [event.type async for event in raw][-1] == "message_stop"
-    async with wrapped.beta.messages.stream(messages=blocks, **OPTIONS) as beta:
-        assert await beta.get_final_text() == WORDS
-    assert len(compacter.events) == 1
 
 
 def test_giving_up_raises_anthropics_own_exception(

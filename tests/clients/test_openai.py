@@ -13,7 +13,7 @@ from tests.clients.loopback import WORDS
 from compacter import Compacter, CompactionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from tests.clients.loopback import Provider
 
@@ -23,14 +23,6 @@ MODEL = "gpt-test"
 @pytest.fixture
 def client(openai_server: Provider) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=openai_server.url + "/v1", api_key="none", max_retries=0) as made:
-        yield made
-
-
-@pytest.fixture
-async def aclient(openai_server: Provider) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(
-        base_url=openai_server.url + "/v1", api_key="none", max_retries=0
-    ) as made:
         yield made
 
 
@@ -46,10 +38,6 @@ def check(
     assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
     assert all("stream" not in body or not body["stream"] for body in summaries)
     assert not any(body.get("tools") or body.get("response_format") for body in summaries)
-
-
-def pieces(chunks: list[Any]) -> str:
-    return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
 def test_the_stream_helper(
@@ -103,42 +91,6 @@ def test_a_client_without_any_method_that_is_known_is_refused(compacter: Compact
         pytest.raises(TypeError, match="cannot wrap"),
     ):
         compacter.wrap(bare)
-
-
-async def test_async_streams(
-    aclient: openai.AsyncOpenAI,
-    openai_server: Provider,
-    compacter: Recording,
-    chat: list[Any],
-    refusing: Any,
-) -> None:
-    openai_server.refuse = refusing
-    wrapped = compacter.wrap(aclient)
-    stream = await wrapped.chat.completions.create(model=MODEL, messages=chat, stream=True)
-    assert isinstance(stream, openai.AsyncStream)
-    assert pieces([chunk async for chunk in stream]) == WORDS
-    check(openai_server, chat, compacter.events)
-    async with wrapped.chat.completions.stream(model=MODEL, messages=chat) as helper:
-        assert (await helper.get_final_completion()).choices[0].message.content == WORDS
-
-
-def test_responses_streaming(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Recording,
-    items: list[Any],
-    refusing: Any,
-) -> None:
-    openai_server.refuse = refusing
-    wrapped = compacter.wrap(client)
-    stream = wrapped.responses.create(model=MODEL, input=items, stream=True)
-    assert (
-        "".join(event.delta for event in stream if event.type == "response.output_text.delta")
-        == WORDS
-    )
-    check(openai_server, items, compacter.events, "input")
-    with wrapped.responses.stream(model=MODEL, input=items) as helper:
-        assert helper.get_final_response().output_text == WORDS
 
 
 def test_two_compacters_may_wrap_one_client(

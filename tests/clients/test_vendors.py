@@ -97,6 +97,24 @@ async def test_a_stream(vendor: Vendor, client: Any, compacter: Recording, refus
     check(vendor, compacter.events)
 
 
+FINAL = {"chat.completions": "get_final_completion", "responses": "get_final_response"}
+
+
+async def test_the_stream_helper(
+    vendor: Vendor, client: Any, compacter: Recording, refusing: Any
+) -> None:
+    vendor.server.refuse = refusing
+    manager = vendor.method(compacter.wrap(client), "stream")(**vendor.options())
+    async with AsyncExitStack() as stack:
+        if hasattr(manager, "__aenter__"):
+            helper = await stack.enter_async_context(manager)
+        else:
+            helper = stack.enter_context(manager)
+        final = await settled(getattr(helper, FINAL.get(vendor.path, "get_final_message"))())
+    assert vendor.words(final) == WORDS
+    check(vendor, compacter.events)
+
+
 async def test_a_parsed_reply(vendor: Vendor, client: Any, compacter: Recording) -> None:
     option = {"chat.completions": "response_format", "responses": "text_format"}.get(
         vendor.path, "output_format"

@@ -7,49 +7,35 @@ framework is not installed.
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.frameworks.provider import WORDS, Provider
 
 from compacter import Compacter, Shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.frameworks import provider
-else:
-    # By path: test folders are no packages.
-    _spec = importlib.util.spec_from_file_location(
-        "provider", Path(__file__).with_name("provider.py")
-    )
-    provider = importlib.util.module_from_spec(_spec)
-    sys.modules[_spec.name] = provider
-    _spec.loader.exec_module(provider)
-
 PAGES = Path(__file__).parents[2] / "docs" / "frameworks"
 
 
-class Served:
+class Served(Provider):
     """A provider, and what a test asks of it."""
-
-    def __init__(self, server: provider.Provider) -> None:
-        self.server = server
-        self.url = server.url
 
     def recovered(self) -> bool:
         """Whether something was refused, nothing was broken, and the last request was answered."""
-        assert self.server.invalid == []
-        return self.server.refused > 0 and len(self.server.accepted) > 0
+        assert self.invalid == []
+        return self.refused > 0 and len(self.accepted) > 0
 
     def kept_the_pictures(self) -> bool:
         """Whether the last two requests were answered, each with its own picture beside a text that
         was shortened.
         """
-        sent = list(map(str, self.server.accepted[-2:]))
+        sent = list(map(str, self.accepted[-2:]))
         shown = [re.findall(r"data:image/png;base64,[\w+/=]+", request) for request in sent]
         each_is_shown = [len(found) for found in shown] == [1, 1] and shown[0] != shown[1]
         return (
@@ -62,20 +48,16 @@ class Served:
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Served]]:
     """Start a provider; clients find it by the environment."""
-    running = []
+    with ExitStack() as stack:
 
-    def start(**options: Any) -> Served:
-        context = provider.serving(**options)
-        server = context.__enter__()
-        running.append(context)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_BASE", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-        return Served(server)
+        def start(**options: Any) -> Served:
+            served = stack.enter_context(Served(**options))
+            monkeypatch.setenv("OPENAI_BASE_URL", f"{served.url}/v1")
+            monkeypatch.setenv("OPENAI_API_BASE", f"{served.url}/v1")
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+            return served
 
-    yield start
-    for context in running:
-        context.__exit__(None, None, None)
+        yield start
 
 
 @pytest.fixture(params=[False, True, "flat"], ids=["status", "in-stream", "flat"])
@@ -109,7 +91,7 @@ def shortening() -> Compacter:
 
 @pytest.fixture
 def words() -> str:
-    return provider.WORDS
+    return WORDS
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from compacter import Compacter
-
-
-def pickled(one: Any) -> Any:
-    return pickle.loads(pickle.dumps(one))  # noqa: S301 - its own
 
 
 ENGINES = ["auto", "litellm"]
@@ -81,7 +76,7 @@ def test_program(serve: Callable, compacter: Compacter, talk: list, engine: str)
     assert served.recovered()
 
 
-@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, dspy.LM.copy, pickled])
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, dspy.LM.copy])
 def test_copies(
     serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable
 ) -> None:

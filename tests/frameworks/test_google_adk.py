@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,20 +15,12 @@ from google.adk.events import Event
 from google.adk.models import Gemini
 from google.adk.runners import InMemoryRunner
 from google.genai import types
+from tests.clients import loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.clients import loopback
-
     from compacter import Compacter
-else:
-    _spec = importlib.util.spec_from_file_location(
-        "loopback", Path(__file__).parents[1] / "clients" / "loopback.py"
-    )
-    loopback = importlib.util.module_from_spec(_spec)
-    sys.modules[_spec.name] = loopback
-    _spec.loader.exec_module(loopback)
 
 
 @pytest.fixture

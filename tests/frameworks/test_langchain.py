@@ -195,7 +195,7 @@ def test_a_second_call_pays_for_no_second_summary(
     chat.invoke(history)
     paid = compacter.totals.summarizer_calls
     chat.invoke(history)
-    assert served.server.refused == 1
+    assert served.refused == 1
     assert compacter.totals.summarizer_calls == paid
 
 

@@ -22,19 +22,19 @@ HERE = "callback_settings.compacter"
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["compact_ratio"], f"{HERE} takes a mapping"),
-        ({"compact_ration": 0.5}, f"{HERE}.compact_ration is unknown"),
+        (["compact_ratio"], f"{HERE}: Input should be a valid dictionary"),
+        ({"compact_ration": 0.5}, f"{HERE}.compact_ration cannot be set here"),
         ({"compact_ratio": 3}, f"{HERE}: compact_ratio: "),
-        ({"pin": "lambda m: True"}, f"{HERE}.pin is unknown, or takes an object or a function"),
+        ({"pin": "lambda m: True"}, f"{HERE}.pin cannot be set here"),
         ({"summarizer": 3}, f"{HERE}: summarizer: "),
         ({"dry_run": "perhaps"}, f"{HERE}.dry_run: "),
-        ({"model_groups": ["small"]}, f"{HERE}.model_groups takes a mapping"),
+        ({"model_groups": ["small"]}, f"{HERE}.model_groups: Input should be a valid dictionary"),
         (
             {"model_groups": {"small": {"max_retries": -1}}},
             (f"{HERE}.model_groups.small: max_retries: "),
         ),
-        ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour is unknown"),
-        ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: the proxy has one memory"),
+        ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour cannot be set here"),
+        ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory cannot be set here"),
         ({"memory": {"address": "localhost"}}, f"{HERE}.memory: memory takes sqlite:PATH"),
         ({"memory": {"disk": "x.db"}}, f"{HERE}.memory.disk: "),
         ({"memory": {"share": "everybody"}}, f"{HERE}.memory.share: "),
@@ -81,7 +81,7 @@ def test_a_model_group_that_the_config_has_not_is_named_with_the_nearest_one(
     given: Any, said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        check_names(CONFIG, given)
+        check_names(CONFIG, Settings(given).groups)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_a_model_group_that_the_config_has_not_is_named_with_the_nearest_one(
     ],
 )
 def test_groups_wildcards_and_aliases_are_names(given: Any) -> None:
-    check_names(CONFIG, given)
+    check_names(CONFIG, Settings(given).groups)
 
 
 @pytest.mark.parametrize(
     "config", [{}, {**CONFIG, "general_settings": {"store_model_in_db": True}}]
 )
 def test_where_models_may_come_later_no_name_is_refused(config: Any) -> None:
-    check_names(config, {"summarizer": "nobody"})
+    check_names(config, Settings({"summarizer": "nobody"}).groups)
 
 
 class Failing(InProcessMemory):
@@ -150,10 +150,7 @@ def test_the_more_specific_setting_wins() -> None:
 def test_a_proxy_does_not_start_with_such_a_config(start: Start, provider: Provider) -> None:
     with pytest.raises(
         RuntimeError,
-        match=(
-            r"callback_settings\.compacter\.compact_ration is "
-            r"unknown"
-        ),
+        match=r"callback_settings\.compacter\.compact_ration cannot be set here",
     ):
         start(config([deployment("plain", "openai/plain", provider)], {"compact_ration": 0.5}))
 

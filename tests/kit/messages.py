@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -10,9 +9,6 @@ from typing import Any
 from tests.kit.protocol import Protocol
 
 from compacter.testing.server import Body, Event
-
-# Numbers for the ids of answers: programs treat two answers with the same id as one.
-_numbers = itertools.count(1)
 
 
 class Messages(Protocol):
@@ -83,7 +79,7 @@ class Messages(Protocol):
 
     def _start(self, body: Body) -> Body:
         return {
-            "id": f"msg_{next(_numbers)}",
+            "id": f"msg_{next(self.numbers)}",
             "type": "message",
             "role": "assistant",
             "model": body["model"],

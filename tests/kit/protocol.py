@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from compacter.testing.server import Body, Event
@@ -9,6 +10,10 @@ from compacter.testing.server import Body, Event
 
 class Protocol:
     """Converts a request to chat completions, and the model's answer to its own JSON or events."""
+
+    def __init__(self, numbers: Iterator[int] | None = None) -> None:
+        self.numbers = numbers or itertools.count(1)
+        """Numbers for the ids of answers: programs treat two answers with the same id as one."""
 
     def read(self, body: Body) -> Body:
         """Return the arguments of ``ScriptedModel.completion`` for a request."""

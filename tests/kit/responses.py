@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,9 +9,6 @@ from tests.kit.messages import as_call
 from tests.kit.protocol import Protocol
 
 from compacter.testing.server import Body, Event
-
-# Numbers for the ids of answers: programs treat two answers with the same id as one.
-_numbers = itertools.count(1)
 
 
 class Responses(Protocol):
@@ -54,7 +50,7 @@ class Responses(Protocol):
     def _message(self, text: str) -> Body:
         part = {"type": "output_text", "text": text, "annotations": []}
         shared = {
-            "id": f"msg_{next(_numbers)}",
+            "id": f"msg_{next(self.numbers)}",
             "type": "message",
             "role": "assistant",
             "status": "completed",
@@ -62,12 +58,12 @@ class Responses(Protocol):
         return {**shared, "content": [part]}
 
     def _function(self, call: Body) -> Body:
-        shared = {"id": f"fc_{next(_numbers)}", "type": "function_call", "status": "completed"}
+        shared = {"id": f"fc_{next(self.numbers)}", "type": "function_call", "status": "completed"}
         return {**shared, "call_id": call["id"], **call["function"]}
 
     def _start(self, body: Body) -> Body:
         return {
-            "id": f"resp_{next(_numbers)}",
+            "id": f"resp_{next(self.numbers)}",
             "object": "response",
             "created_at": 0,
             "model": body["model"],

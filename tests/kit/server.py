@@ -36,9 +36,6 @@ class Server(ScriptedServer):
             reply = self.model.completion(**protocol.read(body))
         except ProviderError as error:
             return error.status_code, protocol.error(error.message, error.type, error.code)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = f"The request cannot be read: {error!r}"
-            return 400, protocol.error(message, "invalid_request_error", None)
         except Exception as error:  # noqa: BLE001 - as the base class does
             return 500, protocol.error(repr(error), "server_error", None)
         if body.get("stream"):

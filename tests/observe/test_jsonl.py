@@ -1,4 +1,4 @@
-"""Events as lines of JSON: what a line holds, how files rotate, and several writers at once."""
+"""Events as lines of JSON: what a line holds, and several writers at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRITE_MANY = """
 import sys
 from compacter.events import CompactionSkipped
 from compacter.tools.observe import JsonLines
-sink = JsonLines(sys.argv[1], max_bytes=4_000, backups=1_000)
+sink = JsonLines(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(100):
@@ -93,25 +93,14 @@ class TestALine:
 
 
 class TestFiles:
-    def test_a_full_file_is_renamed_and_the_oldest_one_goes(self, tmp_path: Path) -> None:
+    def test_a_file_that_was_renamed_is_begun_anew(self, tmp_path: Path) -> None:
+        """Programs that rotate logs may rename the file at any time."""
         path = tmp_path / "events.jsonl"
-        sink = JsonLines(path, max_bytes=200, backups=2)
-
-        for number in range(10):
-            sink(SKIPPED.model_copy(update={"attempt": number}))
-
-        names = sorted(file.name for file in tmp_path.iterdir() if not file.name.endswith(".lock"))
-        assert names == ["events.jsonl", "events.jsonl.1", "events.jsonl.2"]
-        kept = [line["attempt"] for name in reversed(names) for line in lines(tmp_path / name)]
-        assert kept == list(range(10))[-len(kept) :]
-        assert all(file.stat().st_size <= 200 for file in tmp_path.iterdir())
-
-    def test_without_backups_it_begins_anew(self, tmp_path: Path) -> None:
-        path = tmp_path / "events.jsonl"
-        sink = JsonLines(path, max_bytes=1, backups=0)
-        for number in range(3):
-            sink(SKIPPED.model_copy(update={"attempt": number}))
-        assert [line["attempt"] for line in lines(path)] == [2]
+        sink = JsonLines(path)
+        sink(SKIPPED)
+        path.rename(tmp_path / "events.jsonl.1")
+        sink(SKIPPED)
+        assert [len(lines(file)) for file in sorted(tmp_path.iterdir())] == [1, 1]
 
     def test_only_its_owner_can_read_it(self, tmp_path: Path) -> None:
         JsonLines(tmp_path / "events.jsonl")(SKIPPED)
@@ -125,9 +114,7 @@ class TestFiles:
             range(200)
         )
 
-    def test_processes_that_rotate_the_same_file_lose_no_line(
-        self, root: Path, tmp_path: Path
-    ) -> None:
+    def test_processes_with_the_same_file_lose_no_line(self, root: Path, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl"
         environment = os.environ | {"PYTHONPATH": str(root / "middleware")}
         with contextlib.ExitStack() as stack:
@@ -150,29 +137,18 @@ class TestFiles:
                 writer.stdin.close()
         assert [writer.returncode for writer in writers] == [0] * 4
 
-        files = [file for file in tmp_path.iterdir() if not file.name.endswith(".lock")]
-        found = sorted(
-            (line["conversation"], line["attempt"]) for file in files for line in lines(file)
-        )
-        assert len(files) > 5
+        found = sorted((line["conversation"], line["attempt"]) for line in lines(path))
         assert found == sorted((f"writer {n}", number) for n in range(4) for number in range(100))
 
     def test_it_can_be_pickled(self, tmp_path: Path) -> None:
-        sink = pickle.loads(pickle.dumps(JsonLines(tmp_path / "events.jsonl", backups=7)))  # noqa: S301 - its own
+        sink = pickle.loads(pickle.dumps(JsonLines(tmp_path / "events.jsonl", texts=True)))  # noqa: S301 - its own
         sink(SKIPPED)
-        assert sink.backups == 7
+        assert sink.texts
         assert len(lines(tmp_path / "events.jsonl")) == 1
 
-    def test_it_shows_its_file_and_its_bounds(self, tmp_path: Path) -> None:
+    def test_it_shows_its_file(self, tmp_path: Path) -> None:
         path = str(tmp_path / "events.jsonl")
-        assert repr(JsonLines(path, max_bytes=9, texts=True)) == (
-            f"JsonLines({path!r}, max_bytes=9, backups=3, texts=True)"
-        )
-
-    @pytest.mark.parametrize("options", [{"max_bytes": 0}, {"max_bytes": True}, {"backups": -1}])
-    def test_unusable_arguments_are_named(self, tmp_path: Path, options: dict[str, Any]) -> None:
-        with pytest.raises(ConfigurationError, match=next(iter(options))):
-            JsonLines(tmp_path / "events.jsonl", **options)
+        assert repr(JsonLines(path, texts=True)) == f"JsonLines({path!r}, texts=True)"
 
     @pytest.mark.parametrize("name", ["missing/events.jsonl", "nul\0.jsonl"])
     def test_a_file_that_cannot_be_written_is_named_at_once(
@@ -182,11 +158,11 @@ class TestFiles:
             JsonLines(tmp_path / name)
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-    def test_a_pipe_is_written_to_and_neither_locked_nor_renamed(self, tmp_path: Path) -> None:
+    def test_a_pipe_is_written_to(self, tmp_path: Path) -> None:
         path = tmp_path / "pipe"
         os.mkfifo(path)
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as reader:
-            sink = JsonLines(path, max_bytes=1)
+            sink = JsonLines(path)
             sink(SKIPPED)
             assert json.loads(reader.readline())["event"] == "CompactionSkipped"
         assert list(tmp_path.iterdir()) == [path]

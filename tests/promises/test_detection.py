@@ -83,7 +83,7 @@ def test_every_providers_refusal_is_known(style: str, stage: MakeStage, talk: ty
 
 @pytest.mark.parametrize("style", sorted(STYLES))
 def test_other_errors_are_told_apart(style: str, stage: MakeStage, talk: type[Talk]) -> None:
-    for error in (rate_limit_error(style), server_error(style)):
+    for error in (rate_limit_error(), server_error()):
         scene = stage(model=ScriptedModel(window=10**9, style=style, replies=error))
         with pytest.raises(ProviderError):
             scene.ask(talk.turns(3))

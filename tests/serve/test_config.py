@@ -47,3 +47,10 @@ def test_an_option_counts_under_both_of_its_names(
     for keyword in (name, short):
         given: dict[str, Any] = {keyword: value}
         assert started(lambda: run(upstream=UPSTREAM, port=0, **given)) == value  # noqa: B023
+
+
+def test_switches_and_names_come_from_the_command_line(begun: list[Any]) -> None:
+    main(["--upstream", f"one={UPSTREAM}", "--port=0", "--dry-run", "--summarizer=extractive"])
+    (target,) = begun[-1].state.gateway.setup.targets
+    assert (target.upstream.name, target.dry_run) == ("one", True)
+    assert target.state.options.summarizer == "extractive"

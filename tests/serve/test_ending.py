@@ -35,43 +35,26 @@ class Slow:
         write(self._wire.chunk(b"data: the end\n\n") + self._wire.chunk(b""))
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 def test_at_the_end_open_answers_end_and_nobody_connects(
-    root: Path, upstream: Any, wire: Any, sign: signal.Signals
+    root: Path, upstream: Any, wire: Any
 ) -> None:
+    """An answer in progress is given whole, and one that is asked for on an open connection."""
     slow = Slow(wire)
     with program(root, "--upstream", upstream(slow).url) as server:
         kept = server.send("GET /healthz HTTP/1.1\nHost: localhost\n\n", b"")
         assert b"HTTP/1.1 200 " in kept.recv(65_536)
         with server.send() as connection, connection.makefile("rb") as read:
             assert slow.begun.wait(300)
-            server.process.send_signal(sign)
+            server.process.send_signal(signal.SIGTERM)
             server.line("ending: 1 open requests have 120 seconds")
+            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            with kept, kept.makefile("rb") as again:
+                assert b"HTTP/1.1 200 OK\r\nconnection: close\r\n" in again.read()
             with pytest.raises(ConnectionError):
                 server.status()
             slow.go_on.set()
             while b"the end" not in read.readline():
                 pass
-        assert server.process.wait(300) == 0
-        kept.close()
-
-
-def test_who_calls_at_the_end_on_a_connection_that_was_kept_gets_an_answer(
-    root: Path, upstream: Any, wire: Any
-) -> None:
-    slow = Slow(wire)
-    with program(root, "--upstream", upstream(slow).url) as server:
-        kept = server.send("GET /healthz HTTP/1.1\nHost: localhost\n\n", b"")
-        assert b"HTTP/1.1 200 " in kept.recv(65_536)
-        with server.send():
-            assert slow.begun.wait(300)
-            server.process.send_signal(signal.SIGTERM)
-            server.line("ending: ")
-            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            with kept, kept.makefile("rb") as read:
-                answer = read.read()
-            assert b"HTTP/1.1 200 OK\r\nconnection: close\r\n" in answer
-            slow.go_on.set()
         assert server.process.wait(300) == 0
 
 
@@ -79,9 +62,9 @@ def test_a_second_signal_ends_at_once(root: Path, upstream: Any, wire: Any) -> N
     slow = Slow(wire)
     with program(root, "--upstream", upstream(slow).url) as server, server.send():
         assert slow.begun.wait(300)
-        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGINT)
         server.line("ending: ")
-        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGINT)
         assert server.process.wait(300) == 0
     slow.go_on.set()
 
@@ -122,7 +105,7 @@ def test_a_file_that_is_no_configuration_is_told(tmp_path: Path, text: str, told
         (b"port = 8080", "upstream: takes at least one URL"),
         (b'upstream = "https://a"\nbody_timeout = "many"', "body_timeout"),
         (b"a = " + b"[" * 100_000, "cannot be read as TOML"),
-        (b"[" + b"a." * 50_000 + b"a]", "cannot be read as TOML|is unknown"),
+        (b"[" + b"a." * 5_000 + b"a]", "cannot be read as TOML|is unknown"),
         (b"port = " + b"9" * 10_000, "cannot be read as TOML"),
         (b'upstream = "https://a"\nlog = "xml"', "log: "),
         (b'upstream = "https://a"\ndrain = -1', "drain: "),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.clients import loopback
+from tests.dialects import retold
 from tests.effort import every
 from tests.serve.test_other_protocols import GeminiArray, ollama
 
@@ -18,15 +18,6 @@ from compacter.gateway.serve import gateway
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
-
-
-def as_contents(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    roles = {"user": "user", "assistant": "model"}
-    return [{"role": roles[said["role"]], "parts": [{"text": said["content"]}]} for said in history]
-
-
-def as_blocks(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"role": said["role"], "content": [{"text": said["content"]}]} for said in history]
 
 
 CHAT = "/v1/chat/completions"
@@ -73,7 +64,7 @@ PROTOCOLS: dict[str, tuple[Any, str, str, str, dict[str, Any]]] = {
         VERSION,
     ),
 }
-WRITTEN = {"contents": as_contents, "converse": as_blocks}
+WRITTEN = {**dict.fromkeys(("gemini", "gemini as an array"), "gemini"), "converse": "bedrock"}
 MODES = {"plain": (False, "status"), "streamed": (True, "status"), "inside 200": (True, "event")}
 
 
@@ -91,8 +82,7 @@ def protocol(request: pytest.FixtureRequest) -> Iterator[tuple[str, loopback.Pro
 
 def post(serving: Any, name: str, history: list[dict[str, Any]], *, stream: bool) -> httpx.Response:
     _, plain, streamed, param, rest = PROTOCOLS[name]
-    write = WRITTEN.get(param) or WRITTEN.get(name) or copy.deepcopy
-    body = {**rest, param: write(history)}
+    body = {**rest, param: retold(WRITTEN[name], history) if name in WRITTEN else history}
     if plain == streamed:
         body["stream"] = stream
     return httpx.post(

@@ -15,6 +15,7 @@ import pytest
 from google import genai
 from google.genai import types
 from tests.clients import loopback
+from tests.dialects import retold
 
 from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
@@ -74,37 +75,29 @@ class GeminiArray:
         return loopback.Answer(array.encode(), "application/json")
 
 
-Make = Callable[[int], list[dict[str, Any]]]
 QUESTION = "Which pier came first?"
 
 
-def history(say: Callable[[str, str], dict[str, Any]], call: Make | None) -> list[dict[str, Any]]:
-    """A conversation that is too long; ``call`` makes a tool call and its result."""
-    talk = []
+def talk(*, tools: bool) -> list[dict[str, Any]]:
+    """A conversation that is too long, with or without calls of a tool and their results."""
+    said: list[dict[str, Any]] = []
     for number in range(20):
-        talk.append(say("user", f"What is known of pier {number}? " * 8))
-        talk += call(number) if call and number % 3 == 0 else []
-        talk.append(say("assistant", f"Pier {number} was built of oak in {1800 + number}. " * 8))
-    return [*talk, say("user", QUESTION)]
-
-
-def gemini_contents(call: str, response: str, *, tools: bool) -> list[dict[str, Any]]:
-    def use(number: int) -> list[dict[str, Any]]:
-        called = {call: {"name": "look_up", "args": {"pier": number}}}
-        result = {response: {"name": "look_up", "response": {"built": 1800 + number}}}
-        return [{"role": "model", "parts": [called]}, {"role": "user", "parts": [result]}]
-
-    roles = {"user": "user", "assistant": "model"}
-    return history(
-        lambda role, text: {"role": roles[role], "parts": [{"text": text}]}, use if tools else None
-    )
+        said.append({"role": "user", "content": f"What is known of pier {number}? " * 8})
+        if tools and number % 3 == 0:
+            function = {"name": "look_up", "arguments": f'{{"pier": {number}}}'}
+            call = {"id": f"t{number}", "function": function}
+            said.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            said.append({"role": "tool", "tool_call_id": call["id"], "content": str(number)})
+        answer = f"Pier {number} was built of oak in {1800 + number}. " * 8
+        said.append({"role": "assistant", "content": answer})
+    return [*said, {"role": "user", "content": QUESTION}]
 
 
 def gemini_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
     options = types.HttpOptions(base_url=url, retry_options=types.HttpRetryOptions(attempts=1))
     asked: dict[str, Any] = {
         "model": "gemini-test",
-        "contents": gemini_contents("function_call", "function_response", tools=tools),
+        "contents": retold("gemini", talk(tools=tools)),
         "config": {"system_instruction": "Be brief.", "max_output_tokens": 100},
     }
     with genai.Client(api_key=key, http_options=options) as client:
@@ -115,7 +108,7 @@ def gemini_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def gemini_array_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    contents = gemini_contents("functionCall", "functionResponse", tools=tools)
+    contents = retold("gemini", talk(tools=tools))
     verb = "streamGenerateContent" if stream else "generateContent"
     path = f"{url}/v1beta/models/gemini-test:{verb}?key={key}"
     answer = httpx.post(path, json={"contents": contents}, timeout=300).json()
@@ -125,12 +118,10 @@ def gemini_array_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def ollama_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    def use(number: int) -> list[dict[str, Any]]:
-        call = {"function": {"name": "look_up", "arguments": {"pier": number}}}
-        result = {"role": "tool", "tool_name": "look_up", "content": str(number)}
-        return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
-
-    messages = history(lambda role, text: {"role": role, "content": text}, use if tools else None)
+    messages = talk(tools=tools)
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     body: dict[str, Any] = {"model": "m", "messages": messages, "options": {"num_ctx": 1500}}
     if not stream:
         body["stream"] = False
@@ -151,21 +142,9 @@ def aws(url: str, key: str) -> Any:
     )
 
 
-def converse_messages(*, tools: bool) -> list[dict[str, Any]]:
-    def use(number: int) -> list[dict[str, Any]]:
-        call = {"toolUseId": f"t{number}", "name": "look_up", "input": {"pier": number}}
-        result = {"toolUseId": f"t{number}", "content": [{"text": str(number)}]}
-        answer = {"role": "user", "content": [{"toolResult": result}]}
-        return [{"role": "assistant", "content": [{"toolUse": call}]}, answer]
-
-    return history(
-        lambda role, text: {"role": role, "content": [{"text": text}]}, use if tools else None
-    )
-
-
 def converse_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
     client = aws(url, key)
-    asked = {"modelId": "amazon.nova-pro-v1:0", "messages": converse_messages(tools=tools)}
+    asked = {"modelId": "amazon.nova-pro-v1:0", "messages": retold("bedrock", talk(tools=tools))}
     if not stream:
         return str(client.converse(**asked)["output"]["message"]["content"][0]["text"])
     events = client.converse_stream(**asked)["stream"]
@@ -174,12 +153,7 @@ def converse_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def invoke_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    def use(number: int) -> list[dict[str, Any]]:
-        call = {"type": "tool_use", "id": f"t{number}", "name": "look_up", "input": {}}
-        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "1800"}
-        return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-
-    messages = history(lambda role, text: {"role": role, "content": text}, use if tools else None)
+    messages = retold("anthropic", talk(tools=tools))
     body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 100, "messages": messages}
     asked = {"modelId": "anthropic.claude-x", "body": json.dumps(body)}
     client = aws(url, key)
@@ -315,7 +289,7 @@ def test_without_credentials_a_signed_request_is_passed_on_and_told_once(serve: 
 
 
 def test_an_api_key_of_bedrock_needs_no_signature(serve: Serve, words: str) -> None:
-    messages = converse_messages(tools=False)
+    messages = retold("bedrock", talk(tools=False))
     with loopback.serving(loopback.bedrock) as server:
         serving = serve(server.url)
         got = httpx.post(

@@ -132,15 +132,6 @@ def test_names_of_models_do_not_fill_the_memory() -> None:
     assert amounts["other"] > 700
 
 
-def test_the_page_has_version_and_settings_and_no_password(
-    serve: Serve, openai_server: Any
-) -> None:
-    serving = serve(f"{openai_server.url}/v1", max_retries=2, summarizer="extractive")
-    _, page = get(serving, "/compacter")
-    for word in ("max_retries", "extractive", openai_server.url, "InProcessMemory"):
-        assert word in page
-
-
 LOUD = """
 import asyncio, logging, sys, threading, warnings
 from compacter.gateway.serve import command

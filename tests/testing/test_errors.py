@@ -54,12 +54,11 @@ def test_a_refusal_of_input_and_output_states_no_input_over_the_limit(style: str
     assert parts or "1100" in str(error) or style in NUMBERLESS
 
 
-@styles
-def test_other_errors_are_no_token_limits(style: str) -> None:
+def test_other_errors_are_no_token_limits() -> None:
     others = (
-        (invalid_request_error(style, message="a {broken} list"), InvalidRequestError, 400),
-        (rate_limit_error(style), RateLimitError, 429),
-        (server_error(style), ProviderError, 500),
+        (invalid_request_error(message="a {broken} list"), InvalidRequestError, 400),
+        (rate_limit_error(), RateLimitError, 429),
+        (server_error(), ProviderError, 500),
     )
     for error, kind, status in others:
         assert isinstance(error, kind)
@@ -76,9 +75,9 @@ def test_compacter_knows_each_refusal_and_nothing_else(style: str, output: int |
     assert found is not None
     assert found.limit == (None if style in NUMBERLESS else 4321)
     for other in (
-        invalid_request_error(style, message="messages[1]: the tool result 'a' answers no call"),
-        rate_limit_error(style),
-        server_error(style),
+        invalid_request_error(message="messages[1]: the tool result 'a' answers no call"),
+        rate_limit_error(),
+        server_error(),
     ):
         assert detect_token_limit(other) is None
 

@@ -162,7 +162,6 @@ class TestCalls:
         "options",
         [
             {"window": 0},
-            {"chunk_size": 0},
             {"style": "nobody"},
             {"overflow_at": "first-event"},
             {"reply_type": "json"},

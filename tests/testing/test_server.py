@@ -100,7 +100,7 @@ class TestOtherAnswers:
 
     @pytest.mark.parametrize(
         ("path", "body", "status"),
-        [("/v1/nothing", b"{}", 404), ("/v1/messages", b"[", 400), ("/responses", b"{}", 400)],
+        [("/v1/nothing", b"{}", 404), ("/v1/messages", b"[", 500), ("/responses", b"{}", 500)],
     )
     def test_what_cannot_be_read_is_refused(
         self, server: ScriptedServer, path: str, body: bytes, status: int

@@ -116,14 +116,10 @@ def wrap_plain(
     binding = replace(
         binding,
         vendors=True,
-        server=server or _litellm,
+        server=server or (lambda: "litellm"),
         positional=positional,
     )
     return wrap_function(state, function, binding, asynchronous=is_awaited(function))
-
-
-def _litellm() -> str:
-    return "litellm"
 
 
 # -- the Router ------------------------------------------------------------------------------------

@@ -174,6 +174,11 @@ def _adapt(state: State, target: Any) -> Any:
         return None
     if name == "instructor":
         return _wrap_instructor(state, target)
+    if name == "its client":
+        raise TypeError(
+            f"compacter cannot wrap {_describe_target(target)}: wrap the client that it calls, as "
+            f"the page of its framework shows ({page('frameworks/index')})"
+        )
     adapter = _adapter(name)
     if hasattr(adapter, "wrap_client"):
         return adapter.wrap_client(state, target)
@@ -194,7 +199,7 @@ def _adapt_method(state: State, target: MethodType) -> Any:
     if reason is not None:
         raise TypeError(f"compacter cannot wrap a Router's {method}: {reason}")
     wrapped = getattr(adapter.wrap_client(state, owner), method, target)
-    by_client = method in _BY_THE_CLIENT
+    by_client = method == "tool_runner"
     is_unchanged = getattr(wrapped, "__func__", None) is target.__func__
     if by_client or (is_unchanged and method != "schedule_acompletion"):
         hint = "; it calls messages.create of its client, so wrap the client" if by_client else ""
@@ -212,27 +217,27 @@ def _adapter(name: str) -> Any:
     return import_module(f"compacter.{name}")
 
 
-# Class of a client or of a part of one, or base class of a framework's models -> its adapter.
+# Class of a client or of a part of one, or base class of a framework's models -> its adapter, or
+# "its client" if a wrapped client of a vendor's SDK is all that it needs.
 _CLIENTS = {
     ("langchain_core.language_models.chat_models", "BaseChatModel"): "frameworks.langchain",
     ("llama_index.core.llms.llm", "LLM"): "frameworks.llama_index",
     ("dspy.clients.base_lm", "BaseLM"): "frameworks.dspy",
-    ("smolagents.models", "Model"): "frameworks.smolagents",
-    ("autogen_core.models._model_client", "ChatCompletionClient"): "frameworks.autogen",
-    ("agent_framework._clients", "BaseChatClient"): "frameworks.agent_framework",
+    ("autogen_core.models._model_client", "ChatCompletionClient"): "its client",
     ("crewai.llms.base_llm", "BaseLLM"): "frameworks.crewai",
     ("botocore.client", "BaseClient"): "clients.bedrock",
     ("google.genai.client", "Client"): "clients.google",
     ("google.genai.client", "AsyncClient"): "clients.google",
     ("google.genai.models", "Models"): "clients.google",
     ("google.genai.models", "AsyncModels"): "clients.google",
+    ("smolagents.models", "Model"): "its client",
+    ("agent_framework._clients", "BaseChatClient"): "its client",
     ("litellm.router", "Router"): "clients.litellm",
     # A Router of litellm 1.109 and later returns methods of these as its own.
     ("litellm.router_python_core", "PythonCore"): "clients.litellm",
     ("litellm.router_rust.core", "RustCore"): "clients.litellm",
     ("litellm.router_rust.invoke.endpoints", "RustEndpoints"): "clients.litellm",
 }
-_BY_THE_CLIENT = ("tool_runner",)
 
 
 def _client_of(kind: type) -> str | None:

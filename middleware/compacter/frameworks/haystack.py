@@ -7,13 +7,7 @@ from typing import Any
 
 from haystack.dataclasses import ChatMessage
 
-from compacter.frameworks.own_types import (
-    Adapter,
-    back,
-    completion,
-    each,
-    unwrap_copy,
-)
+from compacter.frameworks.own_types import Adapter, back, completion, each
 
 
 def _read(message: ChatMessage) -> Mapping[str, Any]:
@@ -37,8 +31,9 @@ def adapter_of(kind: type[Any]) -> Adapter:
     """Return the adapter of a class of chat generators, for pipelines and agents."""
 
     def silent(generator: Any) -> Any:
-        plain = unwrap_copy(generator, kind)
-        plain.streaming_callback = None
+        """Return an unwrapped copy, of the original class, that streams to nobody."""
+        plain = object.__new__(kind)
+        plain.__dict__.update(vars(generator), streaming_callback=None)
         return plain
 
     return Adapter(

@@ -8,7 +8,6 @@ agents. For an agent whose model is given by name, use `compaction_middleware`
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from compacter.frameworks.own_types import Adapter, back, completion, each
@@ -41,19 +40,12 @@ def _quiet(chunk: Any) -> bool:
     return not (message.content or message.tool_call_chunks or message.additional_kwargs)
 
 
-_ADAPTER = Adapter(
-    methods={
-        "_generate": "_generate",
-        "_agenerate": "_agenerate",
-        "_stream": "_generate",
-        "_astream": "_agenerate",
-    },
-    read=each(_read),
-    write=back(_write),
-    answer=_answer,
-    left_out=frozenset({"run_manager"}),
-    quiet=_quiet,
-)
+_METHODS = {
+    "_generate": "_generate",
+    "_agenerate": "_agenerate",
+    "_stream": "_generate",
+    "_astream": "_agenerate",
+}
 
 
 def adapter_of(kind: type[Any]) -> Adapter:
@@ -62,15 +54,18 @@ def adapter_of(kind: type[Any]) -> Adapter:
     """
     from langchain_core.language_models import BaseChatModel
 
-    methods = _ADAPTER.methods.items()
-    return replace(
-        _ADAPTER,
+    return Adapter(
         methods={
             name: other
-            for name, other in methods
+            for name, other in _METHODS.items()
             if getattr(kind, name) is not getattr(BaseChatModel, name)
         },
+        read=each(_read),
+        write=back(_write),
+        answer=_answer,
+        left_out=frozenset({"run_manager"}),
         output_param="max_tokens" if "max_tokens" in kind.model_fields else None,
+        quiet=_quiet,
     )
 
 

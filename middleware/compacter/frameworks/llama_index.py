@@ -37,8 +37,7 @@ def _read(message: Any) -> Mapping[str, Any]:
         for block in message.blocks
         if block.block_type in {"image", "audio", "video", "document"}
     ]
-    if media:
-        found["content"] = mixed([found["content"], *media], _data)
+    found["content"] = mixed([found["content"], *media], _data)
     if calls:
         found["tool_calls"] = calls
     if extra.get("tool_call_id"):

@@ -11,7 +11,6 @@ adapters of the frameworks (`compacter.frameworks.langchain`, ...) call with the
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -21,10 +20,8 @@ from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Option
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import divert, is_awaited
-from compacter.memory import InProcessMemory
 from compacter.messages.fields import field as member
 from compacter.messages.format import Message
-from compacter.options import validated
 from compacter.runtime.io import IO
 from compacter.runtime.objects import with_special_methods
 
@@ -131,13 +128,15 @@ def _itself(thing: Any) -> Any:
 
 
 def mixed(content: Any, data: Callable[[Any], Any] = _itself) -> Any:
-    """Return a text, or a list of texts and media, in OpenAI's form.
+    """Return a text, or a list of texts and media, in OpenAI's form; a single text as it is.
 
     ``data`` returns what distinguishes a medium from others. The default is the framework's object;
     a message whose object has hidden data has no digest, and is not remembered.
     """
     if isinstance(content, str):
         return content
+    if len(content) == 1 and isinstance(content[0], str):
+        return content[0]
     return [
         {"type": "text", "text": part}
         if isinstance(part, str)
@@ -204,13 +203,10 @@ class Adapter:
     stream."""
     answer: Callable[[Any], Any] = _itself
     """Converts the result of a method to a `completion` or a text."""
-    model: Callable[[Any], str | None] = _model
-    """Returns the model name of an object; the default reads the usual attributes."""
     server: Callable[[Any], str] = _server
     """Returns the base URL of an object; the default reads the usual attributes."""
     positional: tuple[str, ...] = ("self", "messages")
     """Names of positional arguments, in order."""
-    messages_param: str = "messages"
     left_out: frozenset[str] = frozenset()
     """Additional arguments that a summary request leaves out."""
     output_param: str | None = "max_tokens"
@@ -237,9 +233,17 @@ class OwnTypes(Binding):
         )
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """Read the arguments; the model's name may be that of its object."""
+        """Read the arguments; the object of the model has its address, and may have its name."""
         facts = Binding.read(self, args, kwargs)
-        return replace(facts, model=facts.model or self.adapter.model(args[0]))
+        model = args[0]
+        kind = type(model)
+        server = f"{kind.__module__}.{kind.__qualname__} {self.adapter.server(model)}"
+        return replace(
+            facts,
+            model=facts.model or _model(model),
+            endpoint=f"{server} {facts.endpoint}",
+            place=f"{server} {facts.place}",
+        )
 
     def replace(
         self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
@@ -253,50 +257,31 @@ class OwnTypes(Binding):
 
 
 def wrap_model(state: State, model: T, framework: str) -> T:
-    """Return a compacting copy of a framework's model, which keeps its type after copying and
-    pickling.
+    """Return a compacting copy of a framework's model, which keeps its type after copying.
 
     ``framework`` is the name of the module in `compacter.frameworks` with its ``ADAPTER``, or with
     a function ``adapter_of`` for a type.
     """
-    return _patch(_Shared(state, framework), copy.copy(model))
-
-
-def _patch(shared: _Shared, model: T) -> T:
-    """Wrap the methods of the model itself, and return it."""
-    state = shared.state
     kind = type(model)
-    module = import_module(f"compacter.frameworks.{shared.framework}")
+    module = import_module(f"compacter.frameworks.{framework}")
     adapter: Adapter = module.adapter_of(kind) if hasattr(module, "adapter_of") else module.ADAPTER
+    limit = adapter.output_param
     methods: dict[str, Function] = {}
     for name, summary_method in adapter.methods.items():
         function = getattr(kind, name, None)
         if function is None or getattr(function, "__isabstractmethod__", False):
             continue
-        limit = adapter.output_param
         binding = OwnTypes(
             wire_format="openai",
             positional=adapter.positional,
-            messages_param=adapter.messages_param,
             accepts=frozenset({limit} if limit else ()),
             output_param=limit or "max_tokens",
             quiet=adapter.quiet if name != summary_method else None,
             summary_function=_answering(getattr(kind, summary_method), adapter),
-            server=functools.partial(_place, adapter, model),
             adapter=adapter,
         )
         methods[name] = wrap_function(state, function, binding, asynchronous=is_awaited(function))
-
-    def reduced(self: Any, protocol: Any) -> Any:
-        how: Any = kind.__reduce_ex__(self, protocol)
-        made, (_, *rest), *more = how
-        return (_again, (shared, made, (kind, *rest)), *more)
-
-    return with_special_methods(model, {**methods, "__reduce_ex__": reduced})
-
-
-def _place(adapter: Adapter, model: Any) -> str:
-    return f"{type(model).__module__}.{type(model).__qualname__} {adapter.server(model)}"
+    return with_special_methods(copy.copy(model), methods)
 
 
 def _answering(function: Function, adapter: Adapter) -> Function:
@@ -306,45 +291,3 @@ def _answering(function: Function, adapter: Adapter) -> Function:
         return adapter.answer(await io.call(function, adapter.bare(model), *args, **kwargs))
 
     return divert(function, lambda _: True, ask)
-
-
-def unwrap_copy(model: Any, kind: type[Any]) -> Any:
-    """Return an unwrapped copy of a wrapped model, of its original class."""
-    plain = object.__new__(kind)
-    plain.__dict__.update(vars(model))
-    return plain
-
-
-def _options_given(state: State) -> dict[str, Any]:
-    options = state.options
-    given = {name: getattr(options, name) for name in options.model_fields_set}
-    if isinstance(options.memory, InProcessMemory):
-        given.pop("memory", None)
-    return given
-
-
-# -- copies ----------------------------------------------------------------------------------------
-
-
-class _Shared:
-    """State shared by the copies of a wrapped model. A pickle contains only the options, not an
-    in-process memory.
-    """
-
-    def __init__(self, state: State, framework: str) -> None:
-        self.state = state
-        self.framework = framework
-
-    def __deepcopy__(self, memo: object) -> _Shared:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (_options_given(self.state), self.framework)
-
-
-def _unpickle(options: dict[str, Any], framework: str) -> _Shared:
-    return _Shared(State(validated(options)), framework)
-
-
-def _again(shared: _Shared, made: Function, args: tuple[Any, ...]) -> Any:
-    return _patch(shared, made(*args))

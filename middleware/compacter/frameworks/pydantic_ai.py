@@ -67,30 +67,20 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
 def _part(part: Any) -> dict[str, Any]:
     if isinstance(part, UserPromptPart):
         return {"role": "user", "content": mixed(part.content, _data)}
-    if isinstance(part, ToolReturnPart):
-        content = _with_files(part.model_response_str(), getattr(part, "files", ()))
+    if isinstance(part, RetryPromptPart) and part.tool_name is None:
+        return {"role": "user", "content": part.model_response()}
+    if isinstance(part, (ToolReturnPart, RetryPromptPart)):
+        is_retry = isinstance(part, RetryPromptPart)
+        text = part.model_response() if is_retry else part.model_response_str()
         return {
             "role": "tool",
             "tool_call_id": part.tool_call_id,
             "name": part.tool_name,
-            "content": content,
-        }
-    if isinstance(part, RetryPromptPart):
-        if part.tool_name is None:
-            return {"role": "user", "content": part.model_response()}
-        return {
-            "role": "tool",
-            "tool_call_id": part.tool_call_id,
-            "name": part.tool_name,
-            "content": part.model_response(),
+            "content": mixed([text, *getattr(part, "files", ())], _data),
         }
     # System prompts and instructions; also unknown parts of later versions, which are then never
     # compacted.
     return {"role": "system", "content": str(getattr(part, "content", ""))}
-
-
-def _with_files(text: str, files: Sequence[Any]) -> Any:
-    return mixed([text, *files], _data) if files else text
 
 
 def _data(medium: Any) -> dict[str, Any]:
@@ -105,7 +95,8 @@ def _response(message: ModelResponse) -> dict[str, Any]:
         if isinstance(getattr(part, "content", None), str) and not isinstance(part, ThinkingPart)
     ]
     files = [part.content for part in message.parts if isinstance(part, FilePart)]
-    found: dict[str, Any] = {"role": "assistant", "content": _with_files("\n".join(texts), files)}
+    content = mixed(["\n".join(texts), *files], _data)
+    found: dict[str, Any] = {"role": "assistant", "content": content}
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     if calls:
         found["tool_calls"] = [
@@ -248,7 +239,6 @@ class CompactingModel(WrapperModel):
             positional=("self", "messages", "settings", "parameters", "context", "stack"),
             accepts=frozenset({"max_tokens"}),
             summary_function=_ask,
-            server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
             adapter=Adapter(read=_read, write=_write),
         )
         state = compacter._state  # noqa: SLF001 - same package

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from traceback import format_exception_only
+from traceback import format_exception
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,18 +22,18 @@ _REFUSES_PASSWORD = re.compile(
 )
 
 
-def checked(model: type[M], given: Mapping[str, Any], path: str = "") -> M:
+def checked(model: type[M], given: object, *path: str) -> M:
     """Return settings. Raises ``ConfigurationError`` with the place of each that is invalid; none
     is repeated, as it may be a password.
     """
     try:
-        return model(**given)
+        return model.model_validate(given)
     except ValidationError as error:
         problems = []
         for problem in error.errors():
             name = ".".join(map(str, problem["loc"]))
             text = problem["msg"].removeprefix("Value error, ").removeprefix(f"{name} ")
-            problems.append(f"{path}{name}: {text}")
+            problems.append(f"{'.'.join(filter(None, (*path, name)))}: {text}")
         raise ConfigurationError("; ".join(problems)) from None
 
 
@@ -65,7 +65,7 @@ def problem_of(memory: Memory | None, address: str) -> str | None:
     except Exception as error:  # noqa: BLE001 - a memory may raise anything
         parts = urlsplit(address)
         place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        if _REFUSES_PASSWORD.search("".join(format_exception_only(_first(error)))):
+        if _REFUSES_PASSWORD.search("".join(format_exception(error, limit=0))):
             raise ConfigurationError(
                 f"memory: the server at {place} refuses the password, or wants one: "
                 "redis://:PASSWORD@HOST:PORT/DB"
@@ -75,8 +75,3 @@ def problem_of(memory: Memory | None, address: str) -> str | None:
             "each process remembers nothing, and summaries are made twice"
         )
     return None
-
-
-def _first(error: BaseException) -> BaseException:
-    earlier = error.__cause__ or error.__context__
-    return error if earlier is None else _first(earlier)

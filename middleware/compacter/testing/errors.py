@@ -171,6 +171,8 @@ _ROWS = (
     ),
 )
 
+_OTHER = replace(_OPENAI, code=None)
+"""Form of an error other than a token limit."""
 STYLES: Mapping[str, Style] = MappingProxyType({row.name: row for row in _ROWS})
 """The styles by name. The sentences are compacter's own; class, status, code and envelope are the
 provider's."""
@@ -213,59 +215,34 @@ def token_limit_error(
     return _make_error(TokenLimitError, row, message, counts)
 
 
-def invalid_request_error(style: str | Style = "openai", *, message: str) -> InvalidRequestError:
-    """Return the exception for a malformed request; `message` states its fault."""
-    names = ("BadRequestError", "invalid_request_error", None)
-    return _other_error(InvalidRequestError, style, 400, names, message)
+def invalid_request_error(*, message: str) -> InvalidRequestError:
+    """Return the exception for a malformed request, in OpenAI's form; `message` states its
+    fault.
+    """
+    return _make_error(InvalidRequestError, replace(_OTHER, error="BadRequestError"), message, {})
 
 
-def rate_limit_error(
-    style: str | Style = "openai", *, tokens_per_minute: int = 30_000
-) -> RateLimitError:
-    """Return the exception for a rate limit in tokens per minute, which must never lead to a
-    compaction.
+def rate_limit_error(*, tokens_per_minute: int = 30_000) -> RateLimitError:
+    """Return the exception for a rate limit in tokens per minute, in OpenAI's form; it must never
+    lead to a compaction.
     """
     message = (
         f"Rate limit reached: {tokens_per_minute} tokens per minute. Wait a little and try again."
     )
-    names = ("RateLimitError", "rate_limit_error", "rate_limit_exceeded")
-    return _other_error(RateLimitError, style, 429, names, message)
+    row = replace(
+        _OTHER,
+        error="RateLimitError",
+        status=429,
+        kind="rate_limit_error",
+        code="rate_limit_exceeded",
+    )
+    return _make_error(RateLimitError, row, message, {})
 
 
-def server_error(style: str | Style = "openai") -> ProviderError:
-    """Return the exception for a failure on the provider's side."""
-    names = ("InternalServerError", "server_error", None)
-    message = "Something went wrong on the side of the server."
-    return _other_error(ProviderError, style, 500, names, message)
-
-
-_GOOGLE = {400: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL"}
-_AWS = {400: "ValidationException", 429: "ThrottlingException", 500: "InternalServerException"}
-
-
-def _other_error(
-    base: type[E],
-    style: str | Style,
-    status: int,
-    names: tuple[str, str, str | int | None],
-    message: str,
-) -> E:
-    """Return an error other than a token limit; class, kind and code depend on the envelope."""
-    row = style_of(style)
-    error, kind, code = names
-    if code is None and isinstance(row.code, int):
-        code = status
-    if row.envelope == "google":
-        error = "ServerError" if status == 500 else "ClientError"
-        kind = _GOOGLE[status]
-        code = status
-    elif row.envelope == "aws":
-        error = kind = code = _AWS[status]
-    # The litellm style has the name of the class in the text, which must not be that of a token
-    # limit.
-    shown = row.shown.replace("ContextWindowExceededError: litellm.BadRequestError", error)
-    changed = replace(row, status=status, error=error, kind=kind, code=code, shown=shown)
-    return _make_error(base, changed, message, {})
+def server_error() -> ProviderError:
+    """Return the exception for a failure on the provider's side, in OpenAI's form."""
+    row = replace(_OTHER, error="InternalServerError", status=500, kind="server_error")
+    return _make_error(ProviderError, row, "Something went wrong on the side of the server.", {})
 
 
 def error_body(error: ProviderError) -> dict[str, Any]:

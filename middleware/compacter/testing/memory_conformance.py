@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 from typing import Any
 
@@ -76,15 +75,11 @@ class MemoryConformance:
     def other(self, open: Opener, memory: Memory) -> Memory:  # noqa: A002
         return open() if self.shared else memory
 
-    def test_it_is_a_memory(self, memory: Memory) -> None:
-        assert isinstance(memory, Memory)
-
-    def test_nothing_is_found_before_anything_is_saved(self, memory: Memory) -> None:
-        assert list(memory.find(["a", "b"])) == []
-
     def test_what_is_saved_is_found_under_its_key_alone(
         self, memory: Memory, other: Memory
     ) -> None:
+        assert isinstance(memory, Memory)
+        assert list(memory.find(["a", "b"])) == []
         for key in "abc":
             memory.save(record(key))
         assert sorted(found.key for found in other.find(["a", "x", "b"])) == ["a", "b"]
@@ -107,9 +102,10 @@ class MemoryConformance:
         head = (message, 2, None, {"role": "user", "content": ""}, 5)
         saved = Record("k", 7, head, "d", "l", folded_user=4)
         memory.save(saved)
-        (found,) = other.find(["k"])
-        assert found == saved
-        assert repr(found.head) == repr(saved.head)
+        for _ in range(2):  # Finding a record does not change it.
+            (found,) = other.find(["k"])
+            assert found == saved
+            assert repr(found.head) == repr(saved.head)
 
     def test_a_record_with_the_same_id_takes_the_place_of_the_old_one(
         self, memory: Memory, other: Memory
@@ -141,15 +137,9 @@ class MemoryConformance:
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(work, range(40)))
 
-    def test_a_claim_is_granted_and_given_back(self, memory: Memory, other: Memory) -> None:
-        claim = memory.claim("k", 60)
-        assert claim is not None
-        claim.release()
-        again = other.claim("k", 60)
-        assert again is not None
-        again.release()
-
-    def test_a_claim_may_be_given_back_twice(self, memory: Memory, other: Memory) -> None:
+    def test_a_claim_is_granted_and_may_be_given_back_twice(
+        self, memory: Memory, other: Memory
+    ) -> None:
         first = memory.claim("k", 60)
         assert first is not None
         first.release()
@@ -159,16 +149,6 @@ class MemoryConformance:
         if self.exclusive and self.shared:
             assert memory.claim("k", 60) is None
         second.release()
-
-    def test_a_claim_is_granted_to_one_at_a_time(self, memory: Memory, other: Memory) -> None:
-        self._skip_unless_exclusive()
-        held = memory.claim("k", 60)
-        assert held is not None
-        assert other.claim("k", 60) is None
-        elsewhere = other.claim("another", 60)
-        assert elsewhere is not None
-        held.release()
-        elsewhere.release()
 
     def test_a_claim_that_ran_out_is_the_next_ones_and_stays_so(
         self, memory: Memory, other: Memory
@@ -197,16 +177,11 @@ class MemoryConformance:
         with ThreadPoolExecutor(8) as pool:
             claims = list(pool.map(work, memories))
         assert sum(claim is not None for claim in claims) == 1, claims
+        assert memories[0].claim("another", 60) is not None
 
     def _skip_unless_exclusive(self) -> None:
         if not (self.exclusive and self.shared):
             pytest.skip("claims of this memory are not exclusive")
-
-    def test_records_are_not_changed_by_finding_them(self, memory: Memory) -> None:
-        memory.save(record())
-        memory.find(["k"])
-        memory.save(replace(record(), key="other"))
-        assert list(memory.find(["k"])) == [record()]
 
     def test_conversations_and_scopes_are_never_confused(
         self, memory: Memory, other: Memory

@@ -138,9 +138,8 @@ class ScriptedModel:
             ValueError: A style or another word is unknown, or a number is out of range.
             TypeError: ``replies`` has another type.
         """
-        for name, number in (("window", window), ("chunk_size", chunk_size)):
-            if type(number) is not int or number < 1:
-                raise ValueError(f"{name} must be a whole number, such as {name}=300: {number!r}")
+        if type(window) is not int or window < 1:
+            raise ValueError(f"window must be a whole number, such as window=300: {window!r}")
         check_word("overflow_at", overflow_at, OverflowAt)
         check_word("reply_type", reply_type, ReplyType)
         self.window = window
@@ -266,7 +265,7 @@ class ScriptedModel:
             self._requests.append(request)
             number = len(self._requests)
         if fault:
-            raise invalid_request_error(self.style, message=fault)
+            raise invalid_request_error(message=fault)
         refusal = None
         if refused:
             refusal = token_limit_error(

@@ -119,12 +119,12 @@ class ScriptedSummarizer:
 
     def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
         """Return the summary, or fail as scripted."""
-        model = str(options.pop("model", None) or "summarizer")
+        model = options.pop("model", None) or "summarizer"
         return self._return_text(self._model.completion(model, messages, **options))
 
     async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
         """As ``summarizer(messages)``, awaited."""
-        model = str(options.pop("model", None) or "summarizer")
+        model = options.pop("model", None) or "summarizer"
         return self._return_text(await self._model.acompletion(model, messages, **options))
 
     def _reply(self, messages: tuple[Message, ...]) -> Reply:
@@ -135,7 +135,7 @@ class ScriptedSummarizer:
         if isinstance(failure, BaseException):
             return failure
         if failure == "raises":
-            return server_error(self._style)
+            return server_error()
         if failure == "overflows":
             tokens = self._model.count(messages, {})
             return token_limit_error(self._style, limit=max(1, tokens // 2), input_tokens=tokens)

@@ -24,11 +24,6 @@ def visible(text: str) -> str:
     return _ORDERS.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
-def one_line(text: str) -> str:
-    """Return ``visible`` text without line breaks, for names."""
-    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
-
-
 def escape(text: str) -> str:
     """Return ``visible`` text for a page of HTML."""
     return html.escape(visible(text))

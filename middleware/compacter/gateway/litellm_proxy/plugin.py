@@ -177,13 +177,11 @@ class CompacterPlugin(CustomLogger):
         if not switches.enabled or switches.dry_run:
             return None
         stepped = call.by_group.get(group)
+        first = stepped is None
         if stepped is None:
             call.refused = None  # That was a refusal of another group's model.
             stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
             learn_windows(state, group, kwargs)
-            first = True
-        else:
-            first = False
         refused = call.refused
         call.refused = None
         said = call.said
@@ -261,11 +259,11 @@ class CompacterPlugin(CustomLogger):
 
         call = self._call_of(request_data)
         group = str(request_data.get("model"))
-        if call is None or not self._compacts(call, group):
+        switches, state = self._of(call, group) if call else self.settings.of(group, (), ())
+        if call is None or not switches.enabled or switches.dry_run:
             async for chunk in response:
                 yield chunk
             return
-        _, state = self._of(call, group)
         stream: Any = response
         while True:
             held, error, found = await read_until_content(stream, state.detect)
@@ -362,17 +360,13 @@ class CompacterPlugin(CustomLogger):
                 return self._calls.get(token)
         return None
 
-    def _compacts(self, call: ProxyCall, group: str) -> bool:
-        switches, _ = self._of(call, group)
-        return switches.enabled and not switches.dry_run
-
     def _binding(self, call: ProxyCall, group: str, state: State) -> ProxyBinding:
         summarizer = state.options.summarizer
         writer = summarizer.group if isinstance(summarizer, RouterSummarizer) else summarizer
         return replace(
             call.protocol,
             group=group,
-            place=(f"litellm proxy, {call.tenant}, summaries by {writer}"),
+            place=f"litellm proxy, {call.tenant}, summaries by {writer}",
         )
 
     def _refused_inside_stream(
@@ -400,7 +394,7 @@ def make() -> CompacterPlugin:
     check_version()
     given = (getattr(litellm, "callback_settings", None) or {}).get("compacter")
     plugin = CompacterPlugin(given)
-    check_settings(plugin.settings, given)
+    check_settings(plugin.settings)
     return plugin
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from compacter.call.ahead import Preparations
 from compacter.call.state import State
@@ -33,8 +33,9 @@ from compacter.runtime.models import window
 
 _PATH = "callback_settings.compacter"
 # Options that take objects or functions, or need the wrapped call itself, and cannot be set in a
-# file.
+# file; the proxy has one memory.
 _IN_CODE = {
+    "memory",
     "pin",
     "detect",
     "on_compaction",
@@ -78,20 +79,43 @@ class MemorySettings(BaseModel):
     share: Literal["key", "team"] = "key"
     """Calls that share records: those of one key, or of one team."""
 
-    def open(self, path: str) -> Memory | None:
+    @model_validator(mode="before")
+    @classmethod
+    def _of_address(cls, given: object) -> object:
+        """Read an address alone, and ``false``, as settings."""
+        if isinstance(given, str):
+            return {"address": given}
+        return {"address": "none"} if given is False else given
+
+    def open(self) -> Memory | None:
         """Return the memory. Raises ``ConfigurationError`` for an invalid address or key."""
-        name = f"{path}.encryption"
         sources = [self.encryption] if isinstance(self.encryption, str) else self.encryption
-        keys = [key for source in sources for key in keys_from(source, name)] or None
+        keys = [key for source in sources for key in keys_from(source, "encryption")] or None
         if keys and self.address == IN_PROCESS:
-            raise ConfigurationError(f"{name} needs an address to store at")
+            raise ConfigurationError("encryption needs an address to store at")
         more: dict[str, Any] = {"encryption": keys}
         if self.address.startswith(REDIS):
             more |= {"ttl": self.ttl, "namespace": self.namespace, "deadline": self.deadline}
-        try:
-            return memory_of(self.address, **more)
-        except (ConfigurationError, ImportError) as error:
-            raise ConfigurationError(f"{path}: {error}") from error
+        return memory_of(self.address, **more)
+
+
+def _as_table(given: object) -> object:
+    """Read ``false`` as ``{enabled: false}``."""
+    return {"enabled": given} if isinstance(given, bool) else given
+
+
+_Tables = dict[str, Annotated[dict[str, Any], BeforeValidator(_as_table)]]
+
+
+class _File(BaseModel):
+    """The shape of the settings. All that has no field here is the same for every call."""
+
+    model_config = ConfigDict(extra="allow")
+
+    memory: MemorySettings = MemorySettings()
+    model_groups: _Tables = {}
+    teams: _Tables = {}
+    keys: _Tables = {}
 
 
 class Settings:
@@ -106,19 +130,19 @@ class Settings:
     """
 
     def __init__(self, given: object = None, metrics: Metrics | None = None) -> None:
-        top = _mapping(_PATH, given)
-        self._by = {name: _tables(f"{_PATH}.{name}", top.pop(name, None)) for name in _BY}
-        memory = top.pop("memory", None)
-        if memory is False:
-            memory = "none"
-        path = f"{_PATH}.memory"
-        given_memory = {"address": memory} if isinstance(memory, str) else _mapping(path, memory)
-        self.memory_settings = checked(MemorySettings, given_memory, f"{path}.")
-        self.memory = self.memory_settings.open(path)
-        self._top = top
+        file = checked(_File, {} if given is None else given, _PATH)
+        self.memory_settings = file.memory
+        try:
+            self.memory = file.memory.open()
+        except (ConfigurationError, ImportError) as error:
+            raise ConfigurationError(f"{_PATH}.memory: {error}") from error
+        self._by = {name: getattr(file, name) for name in _BY}
+        self._top = file.model_extra or {}
         self._metrics = metrics or Metrics()
         self._preparations = Preparations()
         self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, CountingState]] = {}
+        self.groups = [(f"{_PATH}.model_groups.{name}", name) for name in file.model_groups]
+        """Model groups that the settings name, each with its path."""
         self._make_state(_PATH, self._top)
         for kind in _BY:
             for name, table in self._by[kind].items():
@@ -157,16 +181,18 @@ class Settings:
         unknown = sorted(options.keys() - _KNOWN)
         if unknown:
             raise ConfigurationError(
-                f"{path}.{unknown[0]} is unknown, or takes an object or a function, which cannot "
-                f"be set in a file; known settings: {', '.join(sorted(_KNOWN))}"
+                f"{path}.{unknown[0]} cannot be set here: it is unknown, takes an object or a "
+                f"function, or is one for the whole proxy; what can: {', '.join(sorted(_KNOWN))}"
             )
-        switches = checked(Switches, own, f"{path}.")
+        switches = checked(Switches, own, path)
         try:
             group, writer = read_summarizer(options)
             options["summarizer"] = writer or RouterSummarizer(group)
             valid = validated({"prepare_tokens": AHEAD, **options, "memory": self.memory})
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
+        if group is not None:
+            self.groups.append((f"{path}.summarizer", group))
         return switches, CountingState(
             valid, self._metrics, self._preparations, tenant_class=tenant_class
         )
@@ -182,29 +208,7 @@ def _class_of(places: Sequence[tuple[str, str]]) -> str:
 
 _BY = ("model_groups", "teams", "keys")
 _TENANTS = _BY[1:]
-_KNOWN = {*Options.model_fields, *Switches.model_fields, *_BY} - _IN_CODE
-
-
-def _mapping(path: str, given: object) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ConfigurationError(f"{path} takes a mapping of settings, not {type(given).__name__}")
-    return dict(given)
-
-
-def _tables(path: str, given: object) -> dict[str, dict[str, Any]]:
-    """Return overrides by name. ``false`` means ``{enabled: false}``."""
-    tables = {}
-    for name, table in _mapping(path, given).items():
-        tables[name] = (
-            {"enabled": table} if isinstance(table, bool) else _mapping(f"{path}.{name}", table)
-        )
-        if "memory" in tables[name]:
-            raise ConfigurationError(
-                f"{path}.{name}.memory: the proxy has one memory; set it in {_PATH}.memory"
-            )
-    return tables
+_KNOWN = {*Options.model_fields, *Switches.model_fields} - _IN_CODE
 
 
 # -- requests for summaries ------------------------------------------------------------------------
@@ -364,65 +368,43 @@ def check_version() -> None:
         )
 
 
-def check_settings(settings: Settings, given: object) -> None:
+def check_settings(settings: Settings) -> None:
     """Check names and memory once. Raises ``ConfigurationError``."""
     from litellm.proxy import proxy_server
 
     read: Any = getattr(proxy_server.proxy_config, "get_config_state", None)
     config = read() if callable(read) else None
-    if isinstance(config, Mapping) and isinstance(given, Mapping):
-        check_names(config, given)
+    if isinstance(config, Mapping):
+        check_names(config, settings.groups)
     problem = problem_of(settings.memory, settings.memory_settings.address)
     if problem:
         log.warning("compacter: %s", problem)
 
 
-def check_names(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def check_names(config: Mapping[str, Any], named: Iterable[tuple[str, str]]) -> None:
     """Check that every model group which the settings name is in the config.
 
     A config without a list, or with models in a database, has no names to compare.
 
     Args:
         config: The proxy's config file.
-        given: Value of ``callback_settings.compacter``.
+        named: Model groups in the settings, each with its path.
 
     Raises:
         ConfigurationError: A name is unknown; the message has the nearest one.
     """
-    groups = _groups(config)
-    if not groups or (config.get("general_settings") or {}).get("store_model_in_db"):
+    known = {
+        str(entry["model_name"])
+        for entry in config.get("model_list") or ()
+        if isinstance(entry, Mapping) and entry.get("model_name")
+    }
+    if not known or (config.get("general_settings") or {}).get("store_model_in_db"):
         return
-    for path, name in _name_groups(given):
+    groups = sorted(
+        known | {*((config.get("router_settings") or {}).get("model_group_alias") or {})}
+    )
+    for path, name in named:
         if not any(fnmatch.fnmatchcase(name, group) for group in groups):
             near = difflib.get_close_matches(name, groups, 1)
             question = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(groups)}"
             raise ConfigurationError(f"{path}: there is no model group {name!r}{question}")
-
-
-def _groups(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of model groups, wildcards and aliases in a config."""
-    entries = config.get("model_list")
-    groups = [
-        str(entry["model_name"])
-        for entry in entries or ()
-        if isinstance(entry, Mapping) and entry.get("model_name")
-    ]
-    aliases = (config.get("router_settings") or {}).get("model_group_alias")
-    return sorted({*groups, *(aliases if groups and isinstance(aliases, Mapping) else ())})
-
-
-def _name_groups(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the model groups that the settings name, each with its path."""
-    for name in given.get("model_groups") or ():
-        yield f"{_PATH}.model_groups.{name}", str(name)
-    tables = [(_PATH, given)]
-    for kind in ("model_groups", "teams", "keys"):
-        tables.extend(
-            (f"{_PATH}.{kind}.{name}", table)
-            for name, table in (given.get(kind) or {}).items()
-            if isinstance(table, Mapping)
-        )
-    for path, table in tables:
-        writer = table.get("summarizer")
-        if isinstance(writer, str) and writer != "extractive":
-            yield f"{path}.summarizer", writer

@@ -29,8 +29,8 @@ _PACKED = ("gzip", "deflate")
 
 
 class Answer(dict[str, Any]):
-    """The upstream's response. As a dict: its JSON object, or the event at the beginning of a
-    stream that refuses the request.
+    """The upstream's response. As a dict: its JSON object, or, for a stream that begins with a
+    refusal, the token limit as ``error``.
     """
 
     def __init__(self, response: httpx.Response) -> None:
@@ -97,31 +97,14 @@ class Refused(Exception):  # noqa: N818 - the upstream's response, not an error 
         )
 
 
-class Opening(DocumentWatch):
-    """Reads a stream up to its first content, and keeps the event that refuses the request."""
-
-    refusing: object = None
-
-    def judge(self, data: object) -> bool:
-        """Return whether an event is a refusal, or has visible content."""
-        enough = super().judge(data)
-        if self.found is not None and self.refusing is None:
-            self.refusing = data
-        return enough
-
-
-class EventOpening(Opening, EventWatch):
-    """Reads server-sent events."""
-
-
-Watches = Callable[[str, str], Opening | None]
+Watches = Callable[[str, str], DocumentWatch | None]
 """Function of a content type and a content encoding that returns the reader for a stream's
 beginning; ``None`` for anything but a stream."""
 
 
-def watch_events(kind: str, packed: str) -> Opening | None:
+def watch_events(kind: str, packed: str) -> DocumentWatch | None:
     """Return the reader for server-sent events."""
-    return EventOpening(packed) if "event-stream" in kind else None
+    return EventWatch(packed) if "event-stream" in kind else None
 
 
 async def look_into(
@@ -150,9 +133,7 @@ async def look_into(
             hold(answer)
         if await answer.hold(watch.read, _LONGEST_REFUSAL):
             watch.end()
-        if isinstance(watch.refusing, dict):
-            answer.update(watch.refusing)
-        elif watch.found is not None:  # The event's data was no JSON.
+        if watch.found is not None:
             answer["error"] = watch.found
     elif failed or ("json" in kind and "event-stream" not in kind):
         most = _LONGEST_REFUSAL if failed else _LONGEST_DOCUMENT
@@ -196,22 +177,22 @@ _DECODER = JSONDecoder()
 _BETWEEN = re.compile(r"[\s,]*")
 
 
-def watch_gemini(kind: str, packed: str) -> Opening | None:
+def watch_gemini(kind: str, packed: str) -> DocumentWatch | None:
     """Return the reader for a stream of Gemini's: events, or, without ``alt=sse``, an array."""
-    return watch_events(kind, packed) or (ArrayOpening(packed) if "json" in kind else None)
+    return watch_events(kind, packed) or (ArrayWatch(packed) if "json" in kind else None)
 
 
-def watch_ollama(kind: str, packed: str) -> Opening | None:
+def watch_ollama(kind: str, packed: str) -> DocumentWatch | None:
     """Return the reader for lines of JSON."""
-    return LinesOpening(packed) if "ndjson" in kind else None
+    return LinesWatch(packed) if "ndjson" in kind else None
 
 
-def watch_bedrock(kind: str, packed: str) -> Opening | None:
+def watch_bedrock(kind: str, packed: str) -> DocumentWatch | None:
     """Return the reader for frames: https://smithy.io/2.0/aws/amazon-eventstream.html."""
-    return FramesOpening(packed) if "vnd.amazon.eventstream" in kind else None
+    return FramesWatch(packed) if "vnd.amazon.eventstream" in kind else None
 
 
-class ArrayOpening(Opening):
+class ArrayWatch(DocumentWatch):
     """Reads the elements of a JSON array as they come, or one object."""
 
     def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
@@ -228,7 +209,7 @@ class ArrayOpening(Opening):
                 return True
 
 
-class LinesOpening(Opening):
+class LinesWatch(DocumentWatch):
     """Reads lines of JSON."""
 
     def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
@@ -237,7 +218,7 @@ class LinesOpening(Opening):
         return any(self._judge(line) for line in lines if line.strip())
 
 
-class FramesOpening(Opening):
+class FramesWatch(DocumentWatch):
     """Reads binary frames, of Converse and of InvokeModel."""
 
     def __init__(self, packed: str) -> None:

@@ -105,12 +105,9 @@ def _pages(gateway: Gateway, board: Board) -> list[Route]:
         page = generate_latest(board.registry) + generate_latest(gauges)
         return Response(page, headers={**_PRIVATE, "content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
-    async def page(request: Request) -> Response:
-        headers = {**_PRIVATE, "etag": board.tag()}
-        if request.headers.get("if-none-match") == headers["etag"]:
-            return Response(status_code=304, headers=headers)
-        shown = await asyncio.to_thread(board.page, gateway.setup.shown)
-        return HTMLResponse(shown, headers=headers)
+    async def page(_: Request) -> Response:
+        shown = await asyncio.to_thread(board.page)
+        return HTMLResponse(shown, headers=_PRIVATE)
 
     return [
         Route("/healthz", health),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,8 +49,6 @@ class Board:
     counts: Counter[str] = field(default_factory=Counter)
     """Requests, those passed on unread, those whose upstream was away, and refusals that
     ``dry_run`` has let through."""
-    heard: int = 0
-    """Number of events since the start."""
     records: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS))
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     """Figures of the page ``/metrics``."""
@@ -83,7 +81,6 @@ class Board:
         shown = event.model_copy(update={"model": event.model and shown_name(event.model)})
         data = json.loads(shown.model_dump_json(exclude=None if self.texts else set(TEXTS)))
         self.records.append(Record(type(event).__name__, data, time.time()))
-        self.heard += 1
         if self.log_event is not None:
             self.log_event(type(event).__name__, {"upstream": ORIGIN.get().upstream, **data})
         elif is_stuck(event) or isinstance(
@@ -113,19 +110,9 @@ class Board:
                 sums[name] = None if number is None or before is None else before + number
         return sums
 
-    def tag(self) -> str:
-        """Return the entity tag of the page, which changes whenever the page does."""
-        return f'"{self.heard}-{self.counts.total()}"'
-
-    def page(self, settings: Mapping[str, object]) -> str:
-        """Return the report of the last events, as a page that updates itself."""
-        shown = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]
-        notes = [f"compacter {compacter.__version__}. {'; '.join(shown)}".strip()]
-        if self.heard > _EVENTS:
-            notes.append(f"The page shows the last {_EVENTS:,} events of {self.heard:,}.")
-        return page(
-            stories(list(self.records)),
-            with_text=self.texts,
-            live=True,
-            notes=notes,
-        )
+    def page(self) -> str:
+        """Return the report of the last events."""
+        notes = [f"compacter {compacter.__version__}."]
+        if len(self.records) == _EVENTS:
+            notes.append(f"The page shows the last {_EVENTS:,} events.")
+        return page(stories(list(self.records)), with_text=self.texts, notes=notes)

@@ -11,6 +11,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -42,57 +43,50 @@ _BODY_HEADERS = frozenset(
 )
 
 
+@dataclass
 class Exchange:
-    """The requests of one call: as the caller sent it, with a compacted history, and for a summary.
-
-    Args:
-        target: Where they go.
-        protocol: What the call is one of.
-        url: Where the caller's request goes.
-        headers: Those of the caller's request.
-        raw: Its body.
-        body: The members of that.
-        model: Name of the model, in the path or in the body.
-        hold: Called with a stream that is held until its first content.
+    """The requests of one call: as the caller sent it, with a compacted history, and for a
+    summary.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        protocol: Protocol,
-        url: httpx.URL,
-        headers: Headers,
-        raw: bytes,
-        body: Mapping[str, Any],
-        model: str,
-        hold: Callable[[Answer], object],
-    ) -> None:
-        self._target = target
-        self._hold = hold
-        self._signer = target.signer if protocol.aws and is_signed(headers) else None
-        self._protocol = protocol
-        self._url = url
-        # Without compression: the response is inspected before it is passed on.
+    target: Target
+    """Where they go."""
+    protocol: Protocol
+    """What the call is one of."""
+    url: httpx.URL
+    """Where the caller's request goes."""
+    headers: Headers
+    """Those of the caller's request; without compression, as the response is inspected."""
+    raw: bytes
+    """Its body."""
+    body: Mapping[str, Any]
+    """The members of that."""
+    model: str
+    """Name of the model, in the path or in the body."""
+    hold: Callable[[Answer], object]
+    """Called with a stream that is held until its first content."""
+    sent: object = None
+    """Messages of the last request, if they are not the caller's."""
+    attempts: int = 0
+    refusals: int = 0
+    waited: float = 0.0
+    """Seconds that the caller has waited for something else than the upstream's answers."""
+    answered: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        is_resigned = self.protocol.aws and is_signed(self.headers)
+        self.signer = self.target.signer if is_resigned else None
         gone = (b"host", b"content-length", b"accept-encoding", b"expect")
-        self._headers = [*end_to_end(headers, *gone), (b"accept-encoding", b"identity")]
-        self._raw = raw
-        self._body = body
-        self._arguments = protocol.arguments(body, model)
-        # Messages of the last request, if they are not the caller's.
-        self._sent: object = None
-        self._attempts = 0
-        self._refusals = 0
-        # Seconds that the caller has waited for something else than the upstream's answers.
-        self._waited = 0.0
-        self._answered = time.monotonic()
+        self.headers = [*end_to_end(self.headers, *gone), (b"accept-encoding", b"identity")]
+        self.arguments = self.protocol.arguments(self.body, self.model)
 
     async def call(self, board: Board, caller: str) -> Answer:
         """Return the response to a wrapped call; the upstream's own refusal if it is given up. The
         same upstream writes summaries, with the caller's key.
         """
-        target = self._target
-        protocol = self._protocol
-        plain = protocol.summary_url(self._url, None).copy_with(query=None)
+        target = self.target
+        protocol = self.protocol
+        plain = protocol.summary_url(self.url, None).copy_with(query=None)
         # Part of the memory's scope: compactions are not shared with other callers or servers, and
         # are shared by streams and plain calls.
         server = f"serve {plain} {caller} {target.summarizer or ''}"
@@ -110,26 +104,26 @@ class Exchange:
             create = compacting(target.state, create)
         function = partial(create, self)
         # Replaces the model's name where a body has none: for Azure's deployments the path has it.
-        function.__dict__["__qualname__"] = self._url.path
+        function.__dict__["__qualname__"] = self.url.path
         call = wrap_function(target.state, function, binding)
         try:
-            answer: Answer = await call(**self._arguments)
+            answer: Answer = await call(**self.arguments)
         except Refused as refused:
             return refused.answer
         finally:
-            if self._refusals:
-                board.metrics.add("refusals", self._refusals)
+            if self.refusals:
+                board.metrics.add("refusals", self.refusals)
                 if target.dry_run:
                     board.count("dry_runs")
-            if self._attempts > 1:
-                board.metrics.observe("wait_seconds", self._waited)
-        if self._sent is not None:
-            sizes = [self._arguments.get(protocol.param), self._sent]
+            if self.attempts > 1:
+                board.metrics.observe("wait_seconds", self.waited)
+        if self.sent is not None:
+            sizes = [self.arguments.get(protocol.param), self.sent]
             before, after = await asyncio.to_thread(list, map(_characters, sizes))
             saved = int(max(0, before - after) / CHARS_PER_TOKEN)
             board.metrics.add("tokens_saved", saved)
             answer.headers += (
-                (b"x-compacter-rounds", b"%d" % (self._attempts - 1)),
+                (b"x-compacter-rounds", b"%d" % (self.attempts - 1)),
                 (b"x-compacter-tokens-saved", b"%d" % saved),
             )
         return answer
@@ -138,34 +132,34 @@ class Exchange:
         """Send a request and return the response. Raises ``Refused``, or ``httpx.HTTPError`` if the
         connection fails.
         """
-        self._attempts += 1
-        self._sent = None
-        headers = self._headers
-        content = self._raw
+        self.attempts += 1
+        self.sent = None
+        headers = self.headers
+        content = self.raw
         if not self._is_original(arguments):
-            self._sent = arguments.get(self._protocol.param)
-            body = self._protocol.body(arguments, self._body)
+            self.sent = arguments.get(self.protocol.param)
+            body = self.protocol.body(arguments, self.body)
             headers = self._change_headers(body)
-            content = await write(body, len(self._raw))
-        self._waited += time.monotonic() - self._answered
+            content = await write(body, len(self.raw))
+        self.waited += time.monotonic() - self.answered
         try:
-            answer = await self._answer("POST", self._url, headers, content, hold=self._hold)
+            answer = await self._answer("POST", self.url, headers, content, hold=self.hold)
         except Refused as refused:
-            self._refusals += self._target.state.detect(refused) is not None
+            self.refusals += self.target.state.detect(refused) is not None
             raise
         finally:
-            self._answered = time.monotonic()
-        self._refusals += detect_in_reply(answer) is not None
+            self.answered = time.monotonic()
+        self.refusals += detect_in_reply(answer) is not None
         return answer
 
     async def summary(self, /, **arguments: Any) -> Mapping[str, Any]:
         """Ask for a summary, and return the reply."""
-        model = self._target.summarizer
-        protocol = self._protocol
+        model = self.target.summarizer
+        protocol = self.protocol
         if model is not None and not protocol.plain_verb:
             arguments["model"] = model
-        body = protocol.plain(protocol.body(arguments, self._body))
-        url = protocol.summary_url(self._url, model)
+        body = protocol.plain(protocol.body(arguments, self.body))
+        url = protocol.summary_url(self.url, model)
         return protocol.reply(await self._send(body, url, watch_events))
 
     async def compact(
@@ -195,8 +189,8 @@ class Exchange:
         return await self._answer("GET", url, self._change_headers({}), None)
 
     def _beside(self, name: str) -> httpx.URL:
-        path, _, query = self._url.raw_path.decode("ascii").partition("?")
-        return self._url.copy_with(
+        path, _, query = self.url.raw_path.decode("ascii").partition("?")
+        return self.url.copy_with(
             raw_path=f"{path}/{name}{'?' * bool(query)}{query}".encode("ascii")
         )
 
@@ -204,26 +198,26 @@ class Exchange:
         """Return whether these are the caller's. Each attempt has a new list, but of the same
         messages, so that no text is compared.
         """
-        param = self._protocol.param
-        came = self._arguments.get(param)
+        param = self.protocol.param
+        came = self.arguments.get(param)
         sent = arguments.get(param)
         # A string stands for one message of the user.
         forms = [came, [{"role": "user", "content": came}]] if isinstance(came, str) else [came]
         same = (list(sent) if isinstance(sent, tuple) else sent) in forms
-        return same and {**arguments, param: came} == self._arguments
+        return same and {**arguments, param: came} == self.arguments
 
     def _change_headers(self, body: Mapping[str, Any]) -> list[tuple[bytes, bytes]]:
         is_plain = not body.get("stream")
         return [
             (name, b"application/json" if is_plain and name == b"accept" else value)
-            for name, value in self._headers
+            for name, value in self.headers
             if name not in _BODY_HEADERS
         ]
 
     async def _send(
         self, body: Mapping[str, Any], url: httpx.URL, watches: Watches | None = None
     ) -> Answer:
-        content = await write(body, len(self._raw))
+        content = await write(body, len(self.raw))
         return await self._answer("POST", url, self._change_headers(body), content, watches)
 
     async def _answer(
@@ -235,13 +229,13 @@ class Exchange:
         watches: Watches | None = None,
         hold: Callable[[Answer], object] = lambda _: None,
     ) -> Answer:
-        if self._signer is not None:
-            headers = self._signer.signed(method, url, headers, content or b"")
+        if self.signer is not None:
+            headers = self.signer.signed(method, url, headers, content or b"")
         request = httpx.Request(method, url, headers=list(headers), content=content)
-        client = self._target.client
+        client = self.target.client
         answer = Answer(await client.send(request, stream=True, follow_redirects=False))
         try:
-            await look_into(answer, watches or self._protocol.watches, hold)
+            await look_into(answer, watches or self.protocol.watches, hold)
         except BaseException:
             await answer.aclose()
             raise

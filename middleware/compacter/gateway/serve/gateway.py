@@ -49,8 +49,6 @@ class Gateway:
         self.open = 0
         """Number of requests that are being handled."""
         self.setup = setup
-        for target in setup.targets:
-            target.client = make_client(target.upstream)
 
     def begin(self) -> None:
         """Make new clients of the upstreams if the earlier ones were closed."""
@@ -88,34 +86,29 @@ class Gateway:
             self.open -= 1
 
 
+@dataclass
 class _Handler:
     """One request, on its way to an upstream."""
 
-    def __init__(
-        self, board: Board, setup: Setup, sender: Sender, scope: Scope, lifeline: Lifeline
-    ) -> None:
-        self._lifeline = lifeline
-        self._board = board
-        self._setup = setup
-        self._sender = sender
-        self._scope = scope
-        self._headers = scope["headers"]
-        self._given = Headers(scope=scope)
-        self._query = scope["query_string"].decode("latin-1")
-        self._upstream = ""
+    board: Board
+    setup: Setup
+    sender: Sender
+    scope: Scope
+    lifeline: Lifeline
+    upstream: str = ""
 
     async def answer(self) -> Answer:
         """Return the upstream's response, or an error of this server if there is none."""
-        target, tail = self._target(raw_path(self._scope))
+        target, tail = self._target(raw_path(self.scope))
         if target is None:
-            names = ", ".join(f"/{one.upstream.name}" for one in self._setup.targets)
+            names = ", ".join(f"/{one.upstream.name}" for one in self.setup.targets)
             message = f"the path must begin with one of {names}"
             return own_error(404, "unknown_upstream", message)
         ORIGIN.set(replace(ORIGIN.get(), upstream=target.upstream.name))
-        self._upstream = target.upstream.base_url
+        self.upstream = target.upstream.base_url
         try:
             answer = await self._from(target, tail)
-            self._board.print_status(self._upstream)
+            self.board.print_status(self.upstream)
             return answer
         except Stalled:
             message = "the body of the request did not come in time"
@@ -136,17 +129,17 @@ class _Handler:
         """
 
         async def work() -> None:
-            if not self._lifeline.begun:
+            if not self.lifeline.begun:
                 headers = answer.headers
                 start = {"type": "http.response.start", "status": answer.status, "headers": headers}
                 await send(start)
-            async with contextlib.aclosing(self._lifeline.chunks(answer)) as chunks:
+            async with contextlib.aclosing(self.lifeline.chunks(answer)) as chunks:
                 async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
         try:
-            await self._sender.waits_for(work())
+            await self.sender.waits_for(work())
         except httpx.HTTPError as error:
             self._note_away("broke off its response", error)
         finally:
@@ -154,11 +147,11 @@ class _Handler:
 
     def _note_away(self, what: str, error: Exception) -> None:
         """Count that the upstream is away, and print it once until it answers."""
-        self._board.count("unreachable")
-        self._board.print_status(self._upstream, f"{what}: {type(error).__name__}")
+        self.board.count("unreachable")
+        self.board.print_status(self.upstream, f"{what}: {type(error).__name__}")
 
     def _target(self, path: str) -> tuple[Target | None, str]:
-        for target in self._setup.targets:
+        for target in self.setup.targets:
             start = f"/{target.upstream.name}"
             if start == "/":
                 return target, target.upstream.tail(path)
@@ -167,20 +160,22 @@ class _Handler:
         return None, ""
 
     async def _from(self, target: Target, tail: str) -> Answer:
-        url = target.upstream.url(tail, self._query)
-        protocol = protocol_of(self._scope["method"], tail)
-        if protocol is None or self._given.get("content-encoding"):
+        headers = self.scope["headers"]
+        query = self.scope["query_string"].decode("latin-1")
+        url = target.upstream.url(tail, query)
+        protocol = protocol_of(self.scope["method"], tail)
+        if protocol is None or Headers(scope=self.scope).get("content-encoding"):
             return await self._pass_on(target, url, b"")
-        if protocol.aws and target.signer is None and is_signed(self._headers):
-            self._board.print_once(
+        if protocol.aws and target.signer is None and is_signed(headers):
+            self.board.print_once(
                 "a request that is signed for AWS cannot be changed, and was passed on; "
                 "see --aws-region, or use an API key"
             )
             return await self._pass_on(target, url, b"")
         held = bytearray()
         try:
-            async with asyncio.timeout(self._setup.settings.body_timeout):
-                async for chunk in self._sender.body():
+            async with asyncio.timeout(self.setup.settings.body_timeout):
+                async for chunk in self.sender.body():
                     held += chunk
                     if len(held) > _LARGEST_BODY:
                         break
@@ -190,37 +185,37 @@ class _Handler:
         body = await read(raw) if len(raw) <= _LARGEST_BODY else None
         if body is None or OWN_OPTIONS in body or not protocol.fits(body):
             return await self._pass_on(target, url, raw)
-        caller = self._setup.callers.digest(self._headers, self._query, body, self._scope)
+        caller = self.setup.callers.digest(headers, query, body, self.scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
-        hold = partial(self._lifeline.begin, protocol)
-        exchange = Exchange(target, protocol, url, self._headers, raw, body, model, hold)
-        return await self._sender.waits_for(exchange.call(self._board, caller))
+        hold = partial(self.lifeline.begin, protocol)
+        exchange = Exchange(target, protocol, url, headers, raw, body, model, hold)
+        return await self.sender.waits_for(exchange.call(self.board, caller))
 
     async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
         """Return the response to a request that is not inspected; ``held`` is the part of its body
         that was read.
         """
-        self._board.count("passed_on")
+        self.board.count("passed_on")
 
         async def content() -> AsyncGenerator[bytes]:
             yield held
-            async for chunk in self._sender.body():
+            async for chunk in self.sender.body():
                 yield chunk
 
-        length = self._given.get("content-length")
-        has_body = bool(length or self._given.get("transfer-encoding"))
+        given = Headers(scope=self.scope)
+        has_body = bool(given.get("content-length") or given.get("transfer-encoding"))
         if not has_body:
-            async for _ in self._sender.body():
+            async for _ in self.sender.body():
                 pass
         request = httpx.Request(
-            self._scope["method"],
+            self.scope["method"],
             url,
-            headers=end_to_end(self._headers, b"host", b"expect"),
+            headers=end_to_end(self.scope["headers"], b"host", b"expect"),
             content=content() if has_body else None,
         )
         sent = target.client.send(request, stream=True, follow_redirects=False)
-        return Answer(await self._sender.waits_for(sent))
+        return Answer(await self.sender.waits_for(sent))
 
 
 # -- signs of life ---------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -22,6 +23,7 @@ from compacter.gateway.serve.answers import (
     watch_gemini,
     watch_ollama,
 )
+from compacter.messages.fields import camel
 from compacter.messages.format import FormatName
 
 Body = Mapping[str, Any]
@@ -42,7 +44,7 @@ def from_gemini(body: Body, model: str) -> Body:
     """Return the arguments of ``generate_content``: https://ai.google.dev/api/generate-content."""
     config: dict[str, Any] = {}
     for name, value in body.items():
-        if _camel(name) == "generationConfig":
+        if camel(name) == "generationConfig":
             config |= value or {}
         elif name != "contents":
             config[name] = value
@@ -53,19 +55,14 @@ def to_gemini(arguments: Body, original: Body) -> Body:
     """Return the body of a request; what the original one has beside ``generationConfig`` stays
     there.
     """
-    given = {_camel(name): value for name, value in arguments["config"].items()}
-    beside = {"systemInstruction", *map(_camel, original)}
+    given = {camel(name): value for name, value in arguments["config"].items()}
+    beside = {"systemInstruction", *map(camel, original)}
     body = {name: given.pop(name) for name in list(given) if name in beside}
     system = body.get("systemInstruction")
     if isinstance(system, (str, list)):
         parts = [{"text": system}] if isinstance(system, str) else system
         body["systemInstruction"] = {"parts": parts}
     return {"contents": arguments["contents"], **body, "generationConfig": given}
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(map(str.capitalize, rest))
 
 
 def from_ollama(body: Body, _: str) -> Body:
@@ -107,26 +104,16 @@ def completion_of(reply: Body) -> Body:
     return {"choices": [choice], "usage": usage} if "message" in reply else reply
 
 
-def from_converse(body: Body, model: str) -> Body:
-    """Return the arguments of ``converse``."""
-    return {"modelId": model, **body}
+def with_model(member: str, body: Body, model: str) -> Body:
+    """Return a body with the path's model, as the arguments of a method."""
+    return {member: model, **body}
 
 
-def to_converse(arguments: Body, _: Body) -> Body:
-    """Return the body of a request."""
-    return {name: arguments[name] for name in arguments if name != "modelId"}
-
-
-def from_invoke(body: Body, model: str) -> Body:
-    """Return the arguments of Anthropic's own method, whose body ``invoke`` takes too."""
-    return {"model": model, **body}
-
-
-def to_invoke(arguments: Body, original: Body) -> Body:
-    """Return the body of a request, which has a version."""
+def without_model(member: str, arguments: Body, original: Body) -> Body:
+    """Return the body of a request, with the version that InvokeModel's has."""
     names = ("anthropic_version", "anthropic_beta")
     kept = {name: original[name] for name in names if name in original}
-    return {**kept, **{name: arguments[name] for name in arguments if name != "model"}}
+    return {**kept, **{name: arguments[name] for name in arguments if name != member}}
 
 
 # -- the protocols ---------------------------------------------------------------------------------
@@ -182,11 +169,10 @@ class Protocol:
         if found is None:
             return url
         name = found["model"] if model is None else quote(model, safe="")
-        before = path[: found.start("model")]
         between = path[found.end("model") : found.start("verb")]
         kept = "&".join(part for part in query.split("&") if part and part != "alt=sse")
-        again = f"{before}{name}{between}{self.plain_verb}{'?' * bool(kept)}{kept}"
-        return url.copy_with(raw_path=again.encode("ascii"))
+        path = f"{path[: found.start('model')]}{name}{between}{self.plain_verb}"
+        return url.copy_with(raw_path=(f"{path}?{kept}" if kept else path).encode("ascii"))
 
     def fits(self, body: Body) -> bool:
         """Return whether a body has messages where this protocol has them."""
@@ -249,8 +235,8 @@ PROTOCOLS = (
         "maxTokens",
         watch_bedrock,
         plain_verb="converse",
-        arguments=from_converse,
-        body=to_converse,
+        arguments=partial(with_model, "modelId"),
+        body=partial(without_model, "modelId"),
         aws=True,
         beat=b"",
     ),
@@ -262,8 +248,8 @@ PROTOCOLS = (
         "max_tokens",
         watch_bedrock,
         plain_verb="invoke",
-        arguments=from_invoke,
-        body=to_invoke,
+        arguments=partial(with_model, "model"),
+        body=partial(without_model, "model"),
         needs="anthropic_version",
         aws=True,
         beat=b"",

@@ -42,6 +42,9 @@ class Target:
     """Signer of requests for AWS; ``None`` if signed requests are passed on."""
     client: httpx.AsyncClient = field(init=False)
 
+    def __post_init__(self) -> None:
+        self.client = make_client(self.upstream)
+
 
 @dataclass(slots=True)
 class Setup:
@@ -50,8 +53,6 @@ class Setup:
     settings: Settings
     targets: list[Target]
     callers: Callers
-    shown: dict[str, object]
-    """Settings that the server's page shows."""
 
 
 def make_setup(board: Board, given: Mapping[str, Any]) -> Setup:
@@ -65,9 +66,6 @@ def make_setup(board: Board, given: Mapping[str, Any]) -> Setup:
     if "prepare_tokens" in options:
         options["prepare_tokens"] = options["prepare_tokens"] or None  # 0: none ahead.
     _open_memory(board, settings, options)
-    shown: dict[str, object] = {
-        name: value for name, value in options.items() if isinstance(value, (str, int, float))
-    }
     model, writer = read_summarizer(options)
     options = {"timeout": _SUMMARIES, "prepare_tokens": AHEAD, **options, "summarizer": writer}
     if settings.dry_run:
@@ -87,13 +85,7 @@ def make_setup(board: Board, given: Mapping[str, Any]) -> Setup:
         for upstream in settings.upstream
     ]
     board.totals.extend(target.state.totals for target in targets)
-    memory = targets[0].state.memory
-    shown |= {
-        "upstream": ", ".join(upstream.base_url for upstream in settings.upstream),
-        "memory": "none" if memory is None else type(memory).__name__,
-        **settings.model_dump(include={"dry_run", "keyless", "aws_region", "body_timeout"}),
-    }
-    return Setup(settings, targets, Callers(settings.caller_names, settings.keyless), shown)
+    return Setup(settings, targets, Callers(settings.caller_names, settings.keyless))
 
 
 def _open_memory(board: Board, settings: Settings, options: dict[str, Any]) -> None:

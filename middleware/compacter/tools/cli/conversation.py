@@ -1,8 +1,7 @@
-"""Commands on one conversation of a file: ``compacter plan``, ``compact`` and ``search``.
+"""Commands on one conversation of a file: ``compacter plan`` and ``compact``.
 
-``plan`` shows what ``compact`` with the same options would replace, as a table by role, and as bars
-before and after; ``compact`` compacts it and writes it in the format it was read in; ``search``
-prints the passages that match a question.
+``plan`` shows what ``compact`` with the same options would replace, as a table by role; ``compact``
+compacts it and writes it in the format it was read in.
 """
 
 from __future__ import annotations
@@ -10,21 +9,18 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.text import Text
 
 from compacter.call.log import REMEDIES
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.sizes import Calibration
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionEvent, CompactionFailed, Event, SummaryProgress
-from compacter.messages.format import Message, MessageFormat
+from compacter.messages.format import Message
 from compacter.messages.parts import Kind
 from compacter.recall.weight import tokens as script_tokens
 from compacter.runtime import models
@@ -40,7 +36,6 @@ from compacter.tools.cli.terminal import (
     write_text,
 )
 from compacter.tools.report import plural
-from compacter.tools.visible import one_line
 
 # -- sizes -----------------------------------------------------------------------------------------
 
@@ -51,53 +46,25 @@ _SHARE = 0.5
 _OTHER_PER_TOKEN = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Sizes of a conversation in tokens: estimates by script, and by the usage that its file
-    states.
-    """
-
-    form: MessageFormat
-    scale: float
-    """Tokens by that usage for each one by script; 1 without a usage."""
-    source: str
-
-    @classmethod
-    def of(cls, file: Transcript) -> Tokens:
-        """Return the sizes of a file's conversation. A usage that cannot be true is not used."""
-        count, stated = file.counted
-        form = file.format
-        calibration = Calibration()
-        if count:
-            size, by_script = _measure(form, file.messages[:count])
-            calibration.learn(size, stated, by_script / max(1, size))
-        source = "by the usage in the file" if calibration.learnt else "by estimate"
-        return cls(form, calibration.scale, source)
-
-    def count(self, messages: Sequence[Message]) -> int:
-        """Return the size of messages in tokens."""
-        return round(_measure(self.form, messages)[1] * self.scale)
-
-
-def _measure(form: MessageFormat, messages: Sequence[Message]) -> tuple[int, float]:
-    """Return the size of messages in characters, and in tokens by the scripts of their texts."""
-    read = Conversation(tuple(messages), form)
+def _tokens(file: Transcript, messages: Sequence[Message]) -> int:
+    """Return the size of messages in tokens: an estimate by the scripts of their texts."""
+    read = Conversation(tuple(messages), file.format)
     texts = read.texts()
     other = max(0, read.size - sum(map(len, texts)))
-    return read.size, sum(map(script_tokens, texts)) + other / _OTHER_PER_TOKEN
+    return round(sum(map(script_tokens, texts)) + other / _OTHER_PER_TOKEN)
 
 
 def _budget(
-    file: Transcript, tokens: Tokens, window: int | None, model: str | None
+    file: Transcript, count: int, window: int | None, model: str | None
 ) -> tuple[int | None, int | None]:
     """Return the window, which may be that of a model, and the largest size in characters of what
     is made for it; ``None`` if the ratio decides.
 
-    A conversation that is within a window that was given stays as it is.
+    A conversation that is within a window that was given stays as it is; ``count`` is its size in
+    tokens.
     """
     size = Conversation(tuple(file.messages), file.format).size
     limit = window or models.window(model)
-    count = tokens.count(file.messages)
     if limit is None or (window is None and count <= limit):
         return limit, None
     return limit, size if count <= limit else max(1, int(limit * _SHARE * size / count))
@@ -147,13 +114,12 @@ def show_plan(
 ) -> int:
     """Print the plan of ``compact`` with these options, and return the exit code 0."""
     read = read_transcript(file, conversation)
-    tokens = Tokens.of(read)
-    limit, budget = _budget(read, tokens, window, model)
+    count = _tokens(read, read.messages)
+    limit, budget = _budget(read, count, window, model)
     if limit is None and model is not None:
         raise ConfigurationError(f"the window of {model} is unknown; pass --window")
     compacter = _compacter(model, {"compact_ratio": ratio})
     made = compacter.plan(read.messages, wire_format=read.format.name, budget=budget)
-    count = tokens.count(read.messages)
     data: dict[str, Any] = {
         "file": read.name,
         "wire_format": read.format.name,
@@ -162,7 +128,6 @@ def show_plan(
         "messages": len(read.messages),
         "characters": made.original_data_size,
         "tokens": count,
-        "tokens_source": tokens.source,
         "cut": made.cut,
         "ratio": round(made.ratio, 4),
         "compacted": list(made.compacted),
@@ -180,7 +145,7 @@ def show_plan(
 def _show(console: Console, made: CompactionPlan, data: Mapping[str, Any]) -> None:
     console.print(
         f"{plural(data['messages'], 'message')}, {data['characters']:,} characters, about "
-        f"{data['tokens']:,} tokens {data['tokens_source']} ([dim]{data['wire_format']}[/])"
+        f"{data['tokens']:,} tokens ([dim]{data['wire_format']}[/])"
     )
     if data["window"] is not None:
         words = "fits" if data["fits"] else "does not fit"
@@ -192,13 +157,6 @@ def _show(console: Console, made: CompactionPlan, data: Mapping[str, Any]) -> No
     roles = data["roles"]
     rows = [[name, *(f"{size:,}" for size in sizes.values())] for name, sizes in roles.items()]
     print_table(console, rows, ("role", *next(iter(roles.values()))))
-    width = max(10, min(60, console.width - 19))
-    kept = round(width * made.tail_size / max(1, data["characters"]))
-    console.print(
-        f"before  [magenta]{'▒' * (width - kept)}[/][green]{'█' * kept}[/]\n"
-        f"after   [green]{'█' * kept}[/]  + summary\n"
-        "        [magenta]▒[/] compacted  [green]█[/] kept"
-    )
     last = max(made.compacted)
     console.print(
         f"Compacted: {plural(len(made.compacted), 'message')} up to number {last + 1} (index "
@@ -215,7 +173,6 @@ def write_compacted(
     output: str,
     conversation: int | None,
     model: str | None,
-    extractive: bool,
     budget: int | None,
     window: int | None,
     ratio: float | None,
@@ -230,7 +187,6 @@ def write_compacted(
         output: Name of the file to write, or ``-`` for standard output.
         conversation: Number of the conversation in the file, from 1; ``None`` if it has only one.
         model: A litellm model that writes the summary; ``None`` to quote sentences.
-        extractive: Whether to quote sentences, which excludes ``model``.
         budget: Largest size of the result, in characters.
         window: Context window that the result should fit into, in tokens.
         ratio: Share of the size to compact; ``None`` for that of ``Compacter``.
@@ -239,29 +195,26 @@ def write_compacted(
         as_json: Whether to print what was done as JSON.
 
     Raises:
-        MistakeError: The options exclude each other, or a file cannot be read or written.
+        MistakeError: ``as_json`` has no file to write, or a file cannot be read or written.
         CompactionError: The model writes no summary.
     """
-    if model and extractive:
-        raise MistakeError("pass either --model or --extractive, not both")
     if as_json and output == STDIN:
         raise MistakeError("--json prints to standard output, so pass -o FILE for the conversation")
     check_writable(output, force=force)
     read = read_transcript(file, conversation)
-    tokens = Tokens.of(read)
-    limit, planned = _budget(read, tokens, None if budget else window, model)
+    before = _tokens(read, read.messages)
+    limit, planned = _budget(read, before, None if budget else window, model)
     console = remarks()
     options = {"compact_ratio": ratio, "rules": rule}
     result = _compact_file(console, read, model, planned if budget is None else budget, options)
     write_text(output, read.write(result.messages), force=force)
     size = sum(read.format.outline(result.messages).sizes)
-    count = tokens.count(result.messages)
+    count = _tokens(read, result.messages)
     outcome: dict[str, Any] = {
         "changed": result.changed,
         "characters": size,
-        "tokens_before": tokens.count(read.messages),
+        "tokens_before": before,
         "tokens": count,
-        "tokens_source": tokens.source,
         "window": limit,
         "fits": count <= limit if limit and budget is None else result.fits,
         "event": None if result.event is None else result.event.model_dump(mode="json"),
@@ -327,8 +280,7 @@ def _print_outcome(
         words = "nothing was compacted; the conversation was written unchanged"
     else:
         words = (
-            f"about {outcome['tokens_before']:,} to {outcome['tokens']:,} tokens "
-            f"{outcome['tokens_source']}; {event.sentence}"
+            f"about {outcome['tokens_before']:,} to {outcome['tokens']:,} tokens; {event.sentence}"
         )
         if event.summarizer_calls:
             cost = "" if event.cost is None else f", {event.cost:.4f} USD"
@@ -340,7 +292,7 @@ def _print_outcome(
     if budget is not None:
         room = f"the budget of {budget:,} characters"
     elif outcome["window"]:
-        room = f"the window of {outcome['window']:,} tokens {outcome['tokens_source']}"
+        room = f"the window of {outcome['window']:,} tokens"
     else:
         return
     size = f"{outcome['tokens']:,} tokens, {outcome['characters']:,} characters"
@@ -348,41 +300,3 @@ def _print_outcome(
         f"fits into {room}" if outcome["fits"] else f"{size} exceed {room}",
         style="green" if outcome["fits"] else "yellow",
     )
-
-
-# -- search ----------------------------------------------------------------------------------------
-
-
-def show_passages(
-    *, file: str, query: str, conversation: int | None, limit: int, as_json: bool
-) -> int:
-    """Print the passages, best first, and return the exit code: 1 if there are none.
-
-    Args:
-        file: As for ``write_compacted``, like ``conversation``.
-        query: A question, or words to look for.
-        conversation: See ``file``.
-        limit: Largest number of passages.
-        as_json: Whether to print JSON.
-
-    Raises:
-        MistakeError: The query is empty, or the file cannot be read.
-    """
-    if not query.strip():
-        raise MistakeError("QUERY is empty; say what to look for")
-    read = read_transcript(file, conversation)
-    compacter = Compacter(memory=None)
-    found = compacter.search(read.messages, query, limit, wire_format=read.format.name)
-    if as_json:
-        print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])
-        return 0 if found else 1
-    console = results()
-    for passage in found:
-        speaker = one_line(f"{passage.role} {passage.name}".rstrip())
-        place = f"message {passage.index + 1} (index {passage.index}), {speaker}"
-        console.print(
-            Text(f"{place}  ({passage.score:.2f})", "dim"), Text(f"{passage.text}\n"), sep="\n"
-        )
-    if not found:
-        console.print("No passage matches.")
-    return 0 if found else 1

@@ -211,9 +211,6 @@ def _then(verdict: Verdict) -> str:
     )
 
 
-_STYLES = {"token limit": "bold green", "other error": "bold yellow", "nothing": "bold yellow"}
-
-
 def _sentence(verdict: Verdict) -> str:
     """Return the verdict as one sentence, with the numbers that the error states."""
     if verdict.kind == "other error":
@@ -234,7 +231,8 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def _show(console: Console, verdict: Verdict, *, verbose: bool) -> None:
-    console.print(Text(_sentence(verdict), _STYLES[verdict.kind]))
+    color = "green" if verdict.kind == "token limit" else "yellow"
+    console.print(Text(_sentence(verdict), f"bold {color}"))
     facts = {"compacter": _then(verdict)}
     if verbose:
         facts |= {

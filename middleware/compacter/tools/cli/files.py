@@ -16,7 +16,6 @@ from compacter.errors import ConfigurationError
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.parts import Kind
 from compacter.messages.recognise import recognise
-from compacter.messages.replies import usage_of
 from compacter.tools.cli.terminal import STDIN, MistakeError, json_text, read_text
 
 READABLE = (
@@ -39,9 +38,6 @@ class Transcript:
     format: MessageFormat
     write: Callable[[Sequence[Message]], str] = field(repr=False)
     """Returns the text of a file with these messages in place of its own."""
-    counted: tuple[int, int] = (0, 0)
-    """How many of the messages the newest usage in the file counts, and their tokens; zeros if the
-    file states no usage."""
 
 
 def read_transcripts(path: str) -> list[Transcript]:
@@ -163,7 +159,6 @@ def _read(name: str, value: Any, dump: Callable[[Any], str]) -> Transcript:
         messages,
         form,
         lambda new: dump(_replace_messages(value, path or (), list(new))),
-        _counted(value, messages),
     )
 
 
@@ -172,22 +167,6 @@ def _is_message(form: MessageFormat, message: Message) -> bool:
     blocks = form.blocks(message)
     known = [row is not form.other or row.read(of) for row, of, _ in map(form.find, blocks)]
     return form.kind(message) is not Kind.UNKNOWN and (not known or any(known))
-
-
-def _counted(record: Any, messages: list[Any]) -> tuple[int, int]:
-    """Return the number of messages that the newest usage in a record counts, and their tokens:
-    those that the model read, with its answer if that is one of the messages.
-    """
-    if isinstance(record, dict):
-        for holder in (record, *record.values()):
-            read, _ = usage_of(holder)
-            if read:
-                return len(messages), read
-    for index in reversed(range(len(messages))):
-        read, written = usage_of(messages[index])
-        if read:
-            return index + 1, read + written
-    return 0, 0
 
 
 def _replace_messages(record: Any, path: tuple[str, ...], messages: list[Message]) -> Any:

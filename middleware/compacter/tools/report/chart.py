@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from html import escape
 
-from compacter.tools.report.figures import Compaction, Story, plural
+from compacter.tools.report.figures import Story, plural
 
 WIDTH = 1000
 HEIGHT = 240
-_MOST_TEETH = 250
-"""Largest number of teeth that can be distinguished. If there are more compactions, each tooth
-shows several of them."""
 
 
 def sawtooth(story: Story, key: str) -> str:
@@ -25,7 +22,7 @@ def sawtooth(story: Story, key: str) -> str:
         story: The conversation.
         key: Id that is unique in the page.
     """
-    teeth = _thin_out(story.compactions)
+    teeth = [(compaction.before, compaction.after) for compaction in story.compactions]
     if not teeth:
         return ""
     top = _round_up(max([*(before for before, _ in teeth), story.window or 0]))
@@ -36,16 +33,17 @@ def sawtooth(story: Story, key: str) -> str:
 
     points = [f"0,{HEIGHT}"]
     drops = []
-    dots = []
     for place, (before, after) in enumerate(teeth, 1):
         x = f"{place * step - step / 4:.1f}"
         points += [f"{x},{y(before)}", f"{x},{y(after)}"]
         drops.append(f"M{x},{y(before)}V{y(after)}")
-        dots.append(f"M{x},{y(before)}h0")
     points.append(f"{WIDTH},{y(teeth[-1][1])}")
     line = " ".join(points)
     count = plural(len(story.compactions), "compaction")
     title = f"{count}, requests of up to {story.largest:,} tokens"
+    limit = f'<span class="key limit">window of {story.window or 0:,} tokens</span>' * bool(
+        story.window
+    )
     window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
     return f"""<figure class="chart">
 <div class="scale" aria-hidden="true">{_scale(story, top)}</div>
@@ -54,13 +52,12 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <path class="grid" d="M0,{HEIGHT / 2}H{WIDTH}M0,0H{WIDTH}"/>\
 <path class="axis" d="M0,{HEIGHT}H{WIDTH}"/>
 <polygon class="area" points="{line} {WIDTH},{HEIGHT}"/>{window}
-<polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
-<path class="dot" d="{"".join(dots)}"/></svg></div>
+<polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/></svg></div>
 <div class="along" aria-hidden="true"><span>first call</span>\
 <span>compactions, in order of time</span><span>compaction {len(story.compactions):,}</span></div>
 <figcaption><span class="key size">size of the request, tokens</span>\
 <span class="key drop">compaction</span>\
-{_window_key(story)}\
+{limit}\
 <span class="note">sizes are known at compactions; between them the line is straight</span>\
 </figcaption>
 </figure>
@@ -80,28 +77,6 @@ def _scale(story: Story, top: int) -> str:
     if story.window:
         shown.append(f'<span class="at{height} limit-label">{_short(story.window)}</span>')
     return "".join(shown)
-
-
-def _window_key(story: Story) -> str:
-    if not story.window:
-        return ""
-    source = "" if story.window_stated else ", by the price table"
-    return f'<span class="key limit">window of {story.window:,} tokens{source}</span>'
-
-
-def _thin_out(compactions: list[Compaction]) -> list[tuple[int, int]]:
-    """Return the sizes before and after each compaction, combined to at most ``_MOST_TEETH``
-    pairs.
-    """
-    each = -(-len(compactions) // _MOST_TEETH) or 1
-    groups = (compactions[start : start + each] for start in range(0, len(compactions), each))
-    return [
-        (
-            max(compaction.before for compaction in group),
-            min(compaction.after for compaction in group),
-        )
-        for group in groups
-    ]
 
 
 def _round_up(tokens: int) -> int:

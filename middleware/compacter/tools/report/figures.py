@@ -1,8 +1,7 @@
 """Read events from JSON lines, written by any version, and add up those of each conversation.
 
-A line has the event's fields and, if `JsonLines` wrote it, its type as ``event`` and the time in
-seconds as ``time``. Lines that a hook wrote with ``model_dump_json`` have neither: their type is
-inferred from their fields.
+A line has the event's fields, its type as ``event``, and the time in seconds as ``time``, as
+`JsonLines` writes it.
 """
 
 from __future__ import annotations
@@ -19,21 +18,6 @@ from pydantic import ValidationError
 
 from compacter import events
 from compacter.runtime import models
-
-_TYPICAL_FIELDS = (
-    ("CompactionEvent", "compacted_data_size"),
-    ("CompactionStarted", "head_size"),
-    ("SummaryProgress", "pieces"),
-    ("PassagesRecalled", "passages"),
-    ("SilentTruncation", "prompt_tokens"),
-    ("SealedContentRemoved", "kinds"),
-    ("RetriesExhausted", "rounds"),
-    ("CompactionFailed", "error"),
-    ("CompactionSkipped", "reason"),
-    ("CompactionReused", "messages_before"),
-    ("MaxTokensAdjusted", "after"),
-)
-"""Type of event, and a field by which it is recognised; the first field that is present decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +68,17 @@ def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
     """
     found: list[Record] = []
     strange = 0
-    for line in lines:
-        if not line.strip():
-            continue
-        record = read_line(line)
-        if record is None:
-            strange += 1
+    for line in filter(str.strip, lines):
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError):
+            data = None
+        kind = data.get("event") if isinstance(data, dict) else None
+        if isinstance(kind, str):
+            found.append(Record(kind, data, _number(data.get("time"))))
         else:
-            found.append(record)
+            strange += 1
     return found, strange
-
-
-def read_line(line: str) -> Record | None:
-    """Return the event in a line, or ``None`` if it contains none."""
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict):
-        return None
-    stated = data.get("event")
-    kind = (
-        stated
-        if isinstance(stated, str)
-        else next((kind for kind, name in _TYPICAL_FIELDS if name in data), "")
-    )
-    return Record(kind, data, _number(data.get("time"))) if kind else None
 
 
 def _number(value: object) -> float | None:
@@ -164,7 +133,6 @@ class Story:
     """Model of most of its events."""
     window: int | None = None
     """Context window in tokens, as stated by the provider, else by litellm's table."""
-    window_stated: bool = False
 
     def of(self, *kinds: str) -> list[Record]:
         """Return the events of these kinds."""
@@ -184,7 +152,7 @@ class Story:
     def cost(self) -> float | None:
         """Price of the summarizer's tokens in USD; ``None`` if a part of it is unknown."""
         costs = [compaction.cost for compaction in self.compactions]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
+        return None if None in costs else sum(filter(None, costs))
 
     @property
     def largest(self) -> int:
@@ -214,7 +182,6 @@ def stories(records: Iterable[Record]) -> list[Story]:
         names = [record.text("model") for record in story.records if record.text("model")]
         story.model = Counter(names).most_common(1)[0][0] if names else ""
         stated = [limit for record in story.records if (limit := record.count("limit"))]
-        story.window_stated = bool(stated)
         story.window = stated[-1] if stated else models.window(story.model or None)
         story.compactions = [_compaction(record) for record in story.of("CompactionEvent")]
     return list(found.values())

@@ -19,7 +19,7 @@ _PAGE = Template("""<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '$style_hash'; \
-script-src '$script_hash'; connect-src $connect; base-uri 'none'; form-action 'none'">
+script-src '$script_hash'; connect-src 'none'; base-uri 'none'; form-action 'none'">
 <meta name="generator" content="compacter">
 <title>Context report</title>
 <style>$style</style>
@@ -41,16 +41,6 @@ $stories
 """)
 
 
-class Page(str):
-    """HTML of a whole page, which a notebook shows in a frame."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        style = "width: 100%; height: 40em"
-        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(self)}"></iframe>'
-
-
 _ABOUT_SIZES = (
     "Sizes in tokens are estimates, calibrated by the provider's numbers; the "
     "window is the provider's number where it "
@@ -58,8 +48,6 @@ _ABOUT_SIZES = (
 )
 _OPEN = 3
 """Number of conversations that are open at first."""
-_SHOWN = 100
-"""Number of compactions of one conversation that are shown at first, the newest ones."""
 
 
 def page(
@@ -67,37 +55,31 @@ def page(
     *,
     with_text: bool = True,
     unread: int = 0,
-    live: bool = False,
     notes: Iterable[str] = (),
-) -> Page:
+) -> str:
     """Return the HTML of the report.
 
     Args:
         stories: The conversations, in the order of the page.
         with_text: Whether to include the text of summaries.
         unread: Number of lines that could not be read, which the page mentions.
-        live: Whether the page fetches itself again from its server every few seconds.
         notes: Further sentences for the footer.
     """
     resources = files("compacter.tools.report")
     heights = "".join(f".at{percent} {{ bottom: {percent}% }}\n" for percent in range(101))
     style = (resources / "page.css").read_text(encoding="utf-8") + heights
-    script = "".join(
-        (resources / name).read_text(encoding="utf-8")
-        for name in ("page.js", *(["live.js"] if live else []))
-    )
+    script = (resources / "page.js").read_text(encoding="utf-8")
     # Where something failed is what a reader looks for first.
     stories = sorted(stories, key=lambda story: not story.failures)
     several = len(stories) > 1
     foot = [_ABOUT_SIZES, *map(escape, notes)]
     if unread:
         foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
-    text = _PAGE.substitute(
+    return _PAGE.substitute(
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        connect="'self'" if live else "'none'",
         span=_span(stories),
         cards=_cards(stories),
         overview=_overview(stories) if several else "",
@@ -107,7 +89,6 @@ def page(
         ),
         foot="".join(f"<p>{note}</p>" for note in foot),
     )
-    return Page(text)
 
 
 def _hash(text: str) -> str:
@@ -149,65 +130,36 @@ def _span(stories: Sequence[Story]) -> str:
 
 
 def _cards(stories: Sequence[Story]) -> str:
-    compactions = [compaction for story in stories for compaction in story.compactions]
-    cards = [card for card in _all_cards(stories, compactions) if card[1] not in _NOTHING]
+    """Return the sums of all conversations, failures first; those of nothing are left out."""
+    costs = [story.cost for story in stories]
+    cards = {
+        "Failures": f"{sum(story.failures for story in stories):,}",
+        "Compactions": f"{sum(len(story.compactions) for story in stories):,}",
+        "Tokens taken out": f"{sum(story.saved for story in stories):,}",
+        "Spent on summaries": _usd(None if None in costs else sum(filter(None, costs))),
+    }
     return "".join(
-        f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
-        for name, value, small in cards
+        f"<div><dt>{name}</dt><dd>{value}</dd></div>"
+        for name, value in cards.items()
+        if value not in ("0", "$0.00")
     )
 
 
-_NOTHING = ("0", "–", "$0.00")
-"""Values of cards that are left out: a page about one event should not show eight zeros."""
-
-
-def _all_cards(
-    stories: Sequence[Story], compactions: Sequence[Compaction]
-) -> list[tuple[str, str, str]]:
-    """Return each card's name, value and explanation; failures first."""
-    failed = sum(len(story.of("CompactionFailed")) for story in stories)
-    lost = sum(story.failures for story in stories) - failed
-    reasons = (
-        f"{plural(failed, 'time')} no summary" * bool(failed),
-        f"{plural(lost, 'call')} given up" * bool(lost),
-    )
-    ahead = sum(item.record.text("trigger") == "prepared" for item in compactions)
-    costs = [compaction.cost for compaction in compactions if compaction.cost is not None]
-    unpriced = len(compactions) - len(costs)
-    return [
-        ("Failures", f"{failed + lost:,}", ", ".join(filter(None, reasons))),
-        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" * bool(ahead)),
-        ("Tokens taken out", f"{sum(item.saved for item in compactions):,}", "each counted once"),
-        (
-            "Spent on summaries",
-            _usd(sum(costs)) if costs else "–",
-            f"{unpriced:,} without a price" * bool(unpriced),
-        ),
-    ]
-
-
-def _head(names: Iterable[tuple[str, bool]], *, sortable: bool) -> str:
+def _table(
+    label: str, names: Iterable[tuple[str, bool]], rows: Iterable[str], *, sortable: bool = False
+) -> str:
+    """Return a table; each column has a name, and may be one of numbers."""
     cells = "".join(
         f'<th scope="col"{"" if number else " class=l"}>'
         f"{f'<button>{name}</button>' if sortable else name}</th>"
         for name, number in names
     )
-    return f"<thead><tr>{cells}</tr></thead>"
-
-
-def _table(label: str, head: str, rows: Iterable[str], *, sortable: bool = False) -> str:
     kind = ' class="sortable"' if sortable else ""
     return (
         f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
-        f"<table{kind}>{head}<tbody>{''.join(rows)}</tbody></table></div>\n"
+        f"<table{kind}><thead><tr>{cells}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>\n"
     )
-
-
-_MANY = 100
-"""Number of conversations from which the table has a filter and shows as many at a time."""
-_FILTER = f"""<p class="filter"><label>Only conversations with <input type="search"></label>
-<button type="button" data-more="{_MANY}" hidden>Show {_MANY} more</button></p>
-"""
 
 
 def _overview(stories: Sequence[Story]) -> str:
@@ -220,9 +172,8 @@ def _overview(stories: Sequence[Story]) -> str:
         for index, story in enumerate(stories, 1)
     ]
     names = [("Conversation", False), ("Model", False), *((name, True) for name in _SUMS)]
-    search = _FILTER if len(stories) >= _MANY else ""
-    table = _table("Conversations", _head(names, sortable=True), rows, sortable=True)
-    return f"<h2>Conversations</h2>\n{search}{table}"
+    table = _table("Conversations", names, rows, sortable=True)
+    return f"<h2>Conversations</h2>\n{table}"
 
 
 _SUMS = ("Compactions", "Largest", "Window", "Saved", "Spent", "Failures", "Last")
@@ -265,19 +216,8 @@ def _compactions(story: Story, name: str) -> str:
     if not story.compactions:
         return ""
     names = [(column, column != "By") for column in _cells(story.compactions[0], 1)]
-    head = _head(names, sortable=False)
     rows = [_row(compaction, number) for number, compaction in enumerate(story.compactions, 1)]
-    table = _table(f"Compactions of {name}", head, rows[-_SHOWN:])
-    older = rows[:-_SHOWN]
-    if older:
-        earlier = _table(f"Earlier compactions of {name}", head, older)
-        table = _earlier("compactions", len(older), earlier) + table
-    return f"<h3>Compactions</h3>{table}"
-
-
-def _earlier(what: str, count: int, html: str) -> str:
-    """Return long content in a closed element, which a browser lays out only when it is opened."""
-    return f'<details class="text"><summary>{count:,} earlier {what}</summary>{html}</details>\n'
+    return f"<h3>Compactions</h3>{_table(f'Compactions of {name}', names, rows)}"
 
 
 def _row(compaction: Compaction, number: int) -> str:
@@ -329,24 +269,19 @@ def _others(story: Story, name: str) -> str:
         f"<td>{len(records):,}</td><td>{_when(records[-1].time) or '–'}</td></tr>\n"
         for sentence, records in grouped.items()
     )
-    head = _head([("What", False), ("Times", True), ("Last", True)], sortable=False)
-    return f"<h3>Other events</h3>{_table(f'Failures of {name}', head, rows)}"
+    names = [("What", False), ("Times", True), ("Last", True)]
+    return f"<h3>Other events</h3>{_table(f'Failures of {name}', names, rows)}"
 
 
 def _texts(story: Story) -> str:
-    found: list[str] = []
+    found = []
     for number, compaction in enumerate(story.compactions, 1):
-        text = "\n\n".join(
-            filter(None, (compaction.record.text(name).strip() for name in ("summary", "ledger")))
-        )
+        record = compaction.record
+        text = f"{record.text('summary')}\n\n{record.text('ledger')}".strip()
         if text:
             found.append(
                 f'<details class="text"><summary>Summary {number}, {len(text):,} characters'
                 "</summary>"
                 f"<pre>{escape(text)}</pre></details>\n"
             )
-    older = found[:-_SHOWN]
-    newer = "".join(found[-_SHOWN:])
-    if older:
-        newer = _earlier("texts", len(older), "".join(older)) + newer
-    return f"<h3>Summaries</h3>{newer}" if found else ""
+    return f"<h3>Summaries</h3>{''.join(found)}" if found else ""
