@@ -197,9 +197,7 @@ class TestTheTrigger:
     def test_waits_until_a_history_that_could_not_shrink_has_grown_by_a_quarter(
         self, policy: Any, begin: Any, stuck: int, fires: bool
     ) -> None:
-        dialogue = self.ahead(
-            policy, begin, known=ConversationState(calls=4, size_above_threshold=stuck)
-        )
+        dialogue = self.ahead(policy, begin, known=ConversationState(calls=4, stuck_size=stuck))
         assert self.fires(dialogue) is fires
         assert not [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
 
@@ -217,7 +215,7 @@ class TestTheTrigger:
         begin(made.complete()).expect(Send)
         # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
         assert targets == [2_500]
-        assert (known.last_attempt_at_call, known.size_above_threshold, known.tokens) == (5, 0, 0)
+        assert (known.last_attempt_at_call, known.stuck_size, known.tokens) == (5, 0, 0)
 
 
 class TestUsage:
@@ -246,7 +244,13 @@ class TestUsage:
     def test_that_is_far_too_small_says_that_the_prompt_was_cut(
         self, policy: Any, begin: Any, chars_per_token: float, learnt: bool, tokens: int, cut: bool
     ) -> None:
-        made = policy(8_000, overhead=2_000, chars_per_token=chars_per_token, learnt=learnt)
+        made = policy(
+            8_000,
+            overhead=2_000,
+            chars_per_token=chars_per_token,
+            learnt=learnt,
+            trigger_tokens=10**6,
+        )
         dialogue = self.ask(made, begin, tokens)
         dialogue.end()
         told = [event for event in dialogue.events if isinstance(event, SilentTruncation)]

@@ -102,7 +102,6 @@ def read_call(world: Performer, *, learns: bool) -> Call | str:
         request,
         calibration,
         world.conversation,
-        learns=notes_sizes,
         watched=bool(state.event_hooks),
         world=world.world,
     )

@@ -132,23 +132,18 @@ class Request:
     @property
     def sent(self) -> Sequence[Message]:
         """Messages as they are sent: with the shortened message, with the quotes in their places,
-        and without what is sealed.
+        and without what is sealed. A history that has neither is not read for it, as that takes
+        long.
         """
-        return self._placed if self.sealed else self.format.without_sealed(self._placed)[0]
-
-    @property
-    def _placed(self) -> Sequence[Message]:
-        if self.shortened is None and not self.quotes:
-            return self.messages  # Without reading them, which takes long for a whole history.
         messages = self.messages
-        at = self.conversation.last_user
-        if self.shortened is not None and at is not None:
+        if self.shortened is not None:
+            at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
-        if not self.quotes or at is None:
-            return messages
-        from compacter.recall.frame import place
+        if self.quotes:
+            from compacter.recall.frame import place
 
-        return place(messages, self.conversation, self.quotes, alternate=self.alternate)
+            messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
+        return messages if self.sealed else self.format.without_sealed(messages)[0]
 
     def output_that_counts(self, limit: TokenLimit) -> int:
         """Return the tokens of the output that a token limit counts with the input."""
@@ -171,9 +166,9 @@ class ConversationState:
     """Size of that request, in characters."""
     last_attempt_at_call: int = 0
     """Number, from 1, of the last call that tried to compact; 0 before the first."""
-    size_above_threshold: int = 0
-    """Size of a history that stayed above the threshold, in characters; it is compacted again once
-    it has grown."""
+    stuck_size: int = 0
+    """Size of a request, in characters, that a compaction before any refusal left above the
+    threshold, or without room for quotes; compacted again once it has grown."""
     incompressible_size: int = 0
     """Size of what had to stay, in characters, when a call was given up although its history was
     compacted; 0 if none was. Another compaction would not help while it is as large."""
@@ -181,9 +176,6 @@ class ConversationState:
     """Number of compactions in a row for which the summarizer gave no summary."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
-    size_without_quotes: int = 0
-    """Size of a request in which a compaction made no room for quotes, in characters; tried again
-    once it has grown."""
 
 
 def facts_of(cause: BaseException | None) -> dict[str, Any]:
@@ -237,34 +229,18 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     if limit.limit:
         calibration.state_window(limit.limit)
     size = request.size
-    if not used:
-        if not limit.limit:
-            calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
-        return replace(limit, input_tokens=used)
-    is_believed = size >= used * _DENSE
-    if not is_believed:
-        # A number larger than the texts can have in tokens also counts something else.
+    if used:
         texts = request.conversation.texts()
-        is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
-    if is_believed:
-        calibration.learn(size, used, request.tokens_of_one)
+        beside = max(0, size - sum(map(len, texts)))
+        # A number larger than the texts can have in tokens also counts something else.
+        if size >= used * _DENSE or used <= most_tokens(texts) + beside:
+            calibration.learn(size, used, request.tokens_of_one)
+    elif not limit.limit:
+        calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
     return replace(limit, input_tokens=used)
 
 
 # -- the usage of a reply --------------------------------------------------------------------------
-
-
-def missing_tokens(request: Request, calibration: Calibration, tokens: int) -> int | None:
-    """Return the tokens of a request if a server that read ``tokens`` has truncated it, else
-    ``None``.
-
-    Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always
-    read.
-    """
-    if expected_tokens(request.size, tokens, calibration) is None:
-        return None
-    words = sum(map(len, request.conversation.texts())) + request.overhead
-    return expected_tokens(words, tokens, calibration)
 
 
 def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
@@ -288,8 +264,8 @@ def may_be_cut(
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
     and, beside them, other arguments.
 
-    Decided by the size of their data, without reading the messages: true if `missing_tokens` has to
-    look more closely. ``earlier`` keeps three integers of a history, by its first message, so that
+    Decided by the size of their data, without reading the messages: true if the call has to look
+    more closely. ``earlier`` keeps three integers of a history, by its first message, so that
     of one that has grown only the new messages are measured.
     """
     if not isinstance(messages, (list, tuple)) or not messages:

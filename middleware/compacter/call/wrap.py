@@ -18,11 +18,11 @@ from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.call import Call
 from compacter.call.log import outside
-from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import read_call
 from compacter.call.recalls import answer_recalls, fault_of
 from compacter.call.request import may_be_cut
+from compacter.call.send import GiveUps, limit_since, mark_given_up
 from compacter.call.state import State
 from compacter.call.warm import warmed_up
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
