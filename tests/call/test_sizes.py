@@ -149,8 +149,8 @@ class TestTheRoomForQuotes:
         self, policy: Any, target: int, reserved: int
     ) -> None:
         made = policy(8_000, recall=0.15)
-        found = TokenLimit(limit=target // 4, kind="input")
-        assert plan_of(made, target, "token_limit", found).reserved == reserved
+        made.limit = TokenLimit(limit=target // 4, kind="input")
+        assert plan_of(made, target, "token_limit").reserved == reserved
         assert plan_of(made, target, "threshold").reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
@@ -348,7 +348,8 @@ class TestARefusal:
         self, policy: Any, limit: int | None, kind: Any, target: int
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500, window=3_000)
-        assert made.target(TokenLimit(limit=limit, kind=kind)) == target
+        made.limit = TokenLimit(limit=limit, kind=kind)
+        assert made.target() == target
 
     @pytest.mark.parametrize(
         ("found", "target"),
@@ -367,7 +368,8 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, target: int | None
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500)
-        assert plan_of(made, 8_000, "token_limit", found).target == target
+        made.limit = found
+        assert plan_of(made, 8_000, "token_limit").target == target
 
 
 @pytest.mark.parametrize(
@@ -396,5 +398,5 @@ class TestWhetherAPromptMayHaveBeenCut:
         ]
         request = Request(format=dialect.format, original=messages, messages=messages)
         texts = sum(map(len, request.conversation.texts()))
-        assert may_be_cut(messages, int(texts / 7.2))
-        assert not may_be_cut(messages, texts)
+        assert may_be_cut(messages, int(texts / 7.2), (), {})
+        assert not may_be_cut(messages, texts, (), {})

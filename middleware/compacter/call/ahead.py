@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.call.request import Request
-from compacter.compaction.conversation import Conversation
 from compacter.memory.record import prefix_digest
 from compacter.runtime.io import IO, run
 from compacter.runtime.locks import ForkAware, Lock
@@ -44,12 +43,20 @@ _NAME = "compacter-prepare"
 
 
 def copied(request: Request) -> Request:
-    """Return a copy of the request without quotes, which the program cannot change."""
+    """Return a copy of the request without quotes, which the program cannot change. It is read
+    again in the background.
+    """
     # Together: the messages of the one are those of the other.
     original, messages = copy.deepcopy((list(request.original), list(request.messages)))
-    read = request.conversation
-    made = Conversation.of(messages, request.format, pinned=read.pinned, rules=read.rules)
-    return replace(request, original=original, messages=messages, read=made, quotes="")
+    pinned = tuple(request.conversation.pinned)
+    return replace(
+        request,
+        original=original,
+        messages=messages,
+        read=None,
+        quotes="",
+        find_pinned=lambda _: pinned,
+    )
 
 
 @dataclass(eq=False, slots=True)

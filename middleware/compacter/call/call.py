@@ -54,16 +54,15 @@ class Call(Attempt):
         state = self.state
         state.calls += 1
         if self.options.memory is not None:
-            view = await self.world.look_up()
-            self.request = self.request.with_view(view) or self.request
-        late = state.late
-        if late is not None:
-            state.late = None
-            await self._compact_late(late)
-        else:
+            self.request = self.request.with_view(await self.world.look_up())
+        if state.late is None:
             await self._compact_if_due()
+        else:
+            self.limit = state.late
+            state.late = None
+            await self._compact_late()
         reply = await self._send_with_quotes()
-        if self._confirmed(reply) is None:
+        if self._limit_of(reply) is None:
             return await self._accept(reply.raw)
         state.last_attempt_at_call = state.calls
         return await self.recover(reply)
@@ -78,26 +77,26 @@ class Call(Attempt):
         most = self.options.max_retries
         stop = stop_after_attempt(1 + most) if isinstance(most, int) else most
         rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
-        while (found := self._confirmed(reply)) is not None:
-            limit = calibrate(self.request, self.calibration, found)
+        while (limit := self._limit_of(reply)) is not None:
+            self.limit = calibrate(self.request, self.calibration, limit)
             error = reply.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 reason = "no rounds are left" if self.tried else "max_retries=0"
-                return await self._give_up(reply, limit, reason)
+                return await self._give_up(reply, reason)
             rounds.prepare_for_next_attempt()
             try:
-                done = await reduce_request(self, limit, error)
+                done = await reduce_request(self, error)
             except CompactionError as failure:
                 # Without a cause of its own: from the error for which the summary was needed.
                 raise failure from failure.__cause__ or reply.error
             if not done:
-                return await self._give_up(reply, limit, "nothing more can be reduced")
+                return await self._give_up(reply, "nothing more can be reduced")
             self.tried.append(done)
             reply = await self._send_with_quotes()
         return reply.raw
 
-    def _confirmed(self, reply: Reply) -> TokenLimit | None:
+    def _limit_of(self, reply: Reply) -> TokenLimit | None:
         """Return the token limit of a reply; ``None`` without one, or if it is a reply that was cut
         off, and not because the window was full.
 
@@ -116,13 +115,14 @@ class Call(Attempt):
             is_full = (limit.input_tokens or 0) + written >= window * _FULL
         return limit if is_full and (allowed is None or written < allowed) else None
 
-    async def _give_up(self, refused: Reply, limit: TokenLimit, reason: str) -> object:
+    async def _give_up(self, refused: Reply, reason: str) -> object:
         """Raise the provider's own exception, with a note; return the reply if that refused."""
+        limit = self.limit
         is_sealed = limit.source == SEALED
         rounds = len(self.tried)
         if refused.error and is_sealed and not rounds:
             raise refused.error
-        target = self.target(limit)
+        target = self.target()
         if rounds and target is not None and self.staying > target:
             self.state.incompressible_size = self.staying
         await self.emit(
@@ -146,14 +146,14 @@ class Call(Attempt):
 
     # -- before the request ------------------------------------------------------------------------
 
-    async def _compact_late(self, limit: TokenLimit) -> None:
+    async def _compact_late(self) -> None:
         """Compact after a stream of the call before has ended in a token limit."""
-        if limit.limit:
-            self.calibration.state_window(limit.limit)
-        target = self.target(limit)
+        if self.limit.limit:
+            self.calibration.state_window(self.limit.limit)
+        target = self.target()
         fits = target is not None and self.request.conversation.size <= target
         if not fits and self.options.max_retries != 0:
-            await compact_early(self, target, "token_limit", limit)
+            await compact_early(self, target, "token_limit")
 
     async def _compact_if_due(self) -> None:
         """Compact if the request has reached the threshold. What was made ahead is also put in
@@ -198,7 +198,7 @@ class Call(Attempt):
         try:
             return trigger(facts)
         except FunctionError as error:
-            await self.emit_failure("threshold", error)
+            await self.emit_failure(error, trigger="threshold")
             return False
 
     async def _estimate_tokens(self) -> int:
@@ -214,7 +214,7 @@ class Call(Attempt):
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
             except FunctionError as error:
-                await self.emit_failure("threshold", error)
+                await self.emit_failure(error, trigger="threshold")
         size = request.size
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
@@ -251,9 +251,10 @@ class Call(Attempt):
             free = min(wanted, free)
             text = await self.quote(free)
             if not text and room is not None and free < min(wanted, _ENOUGH):
-                await compact_for_quotes(self, wanted, free)
+                await compact_for_quotes(self, free)
         request = self.request
-        return await self.world.send(request.sent, request.options_sent)
+        reply: Reply = await self.world.send(request.sent, request.options_sent)
+        return reply
 
     async def _accept(self, raw: object) -> object:
         """Learn from the usage of the reply, and return the reply."""

@@ -16,21 +16,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call import ahead
-from compacter.call.reduce import WORTH, Attempt, compact_history
-from compacter.call.request import Request, facts_of, holds_secrets
+from compacter.call.reduce import Attempt, compact_ahead
+from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
 from compacter.call.world import DEFERRED, step_through
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
-from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
     CompactionStarted,
     Event,
     PassagesRecalled,
-    PreparationFailed,
 )
 from compacter.memory.match import View
 from compacter.memory.record import Record, prefix_digest
@@ -324,26 +322,12 @@ class Performer(Sender):
             update |= {"compact_ratio": ratio, "fallback": ()}
             options = call.options.model_copy(update=update)
             call = replace(call, request=request, world=maker.world, options=options)
-            make = partial(maker._make_ahead, call, target)  # noqa: SLF001 - of this class
-            preparations.begin(preparation, self.io, make, self.place)
-
-    async def _make_ahead(self, call: Attempt, target: int) -> None:
-        """Make a compaction ahead, unless another process has stored one that fits. Raises no
-        ``Exception``.
-
-        ``target`` is the largest size of the messages afterwards, in characters.
-        """
-        request = call.request
-        try:
-            view = await self.view()
-            size = request.conversation.size
-            if view is None or sum(map(request.format.size, view)) >= size * WORTH:
-                await self.conduct(compact_history(call, target, "prepared"))
-        except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
-            cause = error.__cause__ if isinstance(error, CompactionError) else error
-            reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
-            facts = {**facts_of(cause), **request.named}
-            await self.emit(PreparationFailed(reason=reason, **facts))
+            preparations.begin(
+                preparation,
+                self.io,
+                lambda: maker.conduct(compact_ahead(call, target)),
+                self.place,
+            )
 
     async def find_prepared(self, request: Request) -> View | None:
         """Return the view of the caller's messages that was made ahead, or ``None``.

@@ -7,10 +7,10 @@ limit, with a shorter last user message, or with the history compacted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compacter.call.incompressible import shorten_last_message
-from compacter.call.request import FEWEST_QUOTED, ConversationState, Request, facts_of
+from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
 from compacter.call.world import DEFERRED, World
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
@@ -25,16 +25,15 @@ from compacter.events import (
     Event,
     MaxTokensAdjusted,
     MessageShortened,
+    PreparationFailed,
     SealedContentRemoved,
     Trigger,
 )
 from compacter.messages.refusals import SEALED
 from compacter.options import Options
+from compacter.overflow import TokenLimit
 
-if TYPE_CHECKING:
-    from compacter.overflow import TokenLimit
-
-WORTH = 0.9
+_WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
 larger one is left of an earlier preparation, and the request contains it already."""
 _LEAST_OUTPUT = 64
@@ -57,6 +56,8 @@ class Attempt:
     """The conversation's state between calls."""
     watched: bool = True
     """Whether someone listens to events, such as that of a prompt that the server has truncated."""
+    limit: TokenLimit = field(default_factory=TokenLimit)
+    """Token limit of the last refusal; an empty one before the first."""
     world: World = DEFERRED
     """Does what the call asks for; by default each step is left to who drives it."""
     quotes: bool = True
@@ -89,15 +90,15 @@ class Attempt:
         state = self.state
         return 0 < state.last_attempt_at_call >= state.calls - self.options.min_calls_between
 
-    def target(self, limit: TokenLimit, chars_per_token: float = 0.0) -> int | None:
+    def target(self, chars_per_token: float = 0.0) -> int | None:
         """Return the largest size of the messages, in characters, with which the request fits;
         ``None`` if no limit is known.
 
         By the calibration's characters of a token, unless others are given.
         """
-        return self.sizes.target(
-            limit.limit, self.request.output_that_counts(limit), chars_per_token
-        )
+        limit = self.limit
+        output = self.request.output_that_counts(limit)
+        return self.sizes.target(limit.limit, output, chars_per_token)
 
     def room_for_quotes(self) -> tuple[int, int]:
         """Return the largest size that quotes may have, and how many characters are free (negative
@@ -138,28 +139,35 @@ class Attempt:
         await self.world.emit(kind(**facts, **self.request.named))
 
     async def emit_failure(
-        self, trigger: Trigger, cause: BaseException | None, reason: str = ""
+        self, error: Exception, kind: type[Event] = CompactionFailed, **facts: Any
     ) -> None:
-        """Send the event that the request could not be made smaller; what a ``FunctionError`` says
-        is the reason.
+        """Send the event of a failure: of a function of the user's, which a ``FunctionError``
+        describes, or else of the summary.
         """
-        facts = facts_of(cause)
-        await self.emit(CompactionFailed, trigger=trigger, reason=reason or str(cause), **facts)
+        cause = error.__cause__ if isinstance(error, CompactionError) else error
+        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
+        await self.emit(
+            kind,
+            reason=str(error) if isinstance(error, FunctionError) else "no summary could be had",
+            error="" if raised is None else type(raised).__name__,
+            cause=cause if isinstance(cause, Exception) else None,
+            **facts,
+        )
 
 
 # -- after a refusal -------------------------------------------------------------------------------
 
 
-async def reduce_request(call: Attempt, limit: TokenLimit, error: Exception) -> str:
+async def reduce_request(call: Attempt, error: Exception) -> str:
     """Make the request smaller, and return a description of the step; empty if there is no way to.
 
     ``error`` is the provider's. Raises ``CompactionError`` if there is neither a summary nor a
     fallback.
     """
-    if limit.source == SEALED:
+    if call.limit.source == SEALED:
         return await _leave_out_sealed(call, error)
     request = call.request
-    target = call.target(limit)
+    target = call.target()
     if request.quotes:
         call.quotes = False
         call.request = request = replace(request, quotes="")
@@ -167,16 +175,16 @@ async def reduce_request(call: Attempt, limit: TokenLimit, error: Exception) -> 
         last = call.attempt == call.options.max_retries
         if not last if target is None else target >= request.conversation.size:
             return "quotes left out"
-    lowered, fits = await _lower_output(call, limit)
+    lowered, fits = await _lower_output(call)
     if fits:
         return lowered
-    target = call.target(limit)
+    target = call.target()
     # Whether compacting all that may be compacted would not suffice, as far as is known.
     is_hopeless = target is None or call.staying > target
-    step = await _shorten_last_message(call, target, limit, is_hopeless=is_hopeless)
+    step = await _shorten_last_message(call, target, is_hopeless=is_hopeless)
     # Otherwise it was too much before, although all else was compacted.
     if not step and not (is_hopeless and 0 < call.state.incompressible_size <= call.staying):
-        step = await compact_history(call, target, "token_limit", limit)
+        step = await compact_history(call, target, "token_limit")
     return ", ".join(filter(None, (lowered, step)))
 
 
@@ -201,7 +209,7 @@ async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
-async def _lower_output(call: Attempt, limit: TokenLimit) -> tuple[str, bool]:
+async def _lower_output(call: Attempt) -> tuple[str, bool]:
     """Lower the output limit, and return what was done, if anything, and whether the request then
     fits.
 
@@ -211,6 +219,7 @@ async def _lower_output(call: Attempt, limit: TokenLimit) -> tuple[str, bool]:
     would fit beside it.
     """
     request = call.request
+    limit = call.limit
     before = request.output_tokens
     window = limit.limit or 0
     if limit.kind != "input_plus_output" or not call.options.adjust_max_tokens or not before:
@@ -232,9 +241,7 @@ async def _lower_output(call: Attempt, limit: TokenLimit) -> tuple[str, bool]:
     return f"{request.output_option} lowered from {before} to {after}", fits
 
 
-async def _shorten_last_message(
-    call: Attempt, target: int | None, limit: TokenLimit, *, is_hopeless: bool
-) -> str:
+async def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeless: bool) -> str:
     """Shorten retrieved text in the last user message, or, if it ``is_hopeless`` otherwise, results
     of tools in it; return what was done, if anything.
     """
@@ -245,7 +252,7 @@ async def _shorten_last_message(
         try:
             shorter = shorten_last_message(call.request, how, target)
         except FunctionError as error:
-            await call.emit_failure("token_limit", error)
+            await call.emit_failure(error, trigger="token_limit")
             continue
         if shorter is not None:
             call.request = shorter
@@ -256,7 +263,7 @@ async def _shorten_last_message(
                 attempt=call.attempt,
                 before=before,
                 after=after,
-                limit=limit.limit,
+                limit=call.limit.limit,
             )
             return f"the last user message shortened by {shorter.saved:,} characters"
     return ""
@@ -265,31 +272,24 @@ async def _shorten_last_message(
 # -- compactions -----------------------------------------------------------------------------------
 
 
-async def compact_history(
-    call: Attempt,
-    target: int | None,
-    trigger: Trigger,
-    limit: TokenLimit | None = None,
-    quotes: int = 0,
-) -> str:
+async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> str:
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
-    ``limit`` and ``quotes`` are why it is made, see ``plan_of``. The memory is always read again:
-    another call may have stored a record since this one began. Raises ``CompactionError`` if there
-    is neither a summary nor a fallback.
+    The memory is always read again: another call may have stored a record since this one began.
+    Raises ``CompactionError`` if there is neither a summary nor a fallback.
     """
     options = call.options
     prepared = options.prepare_tokens is not None and await enforce_prepared(call)
     if prepared and (target is None or call.request.conversation.size <= target):
         return "a compaction that was made ahead"
-    planned = plan_of(call, target, trigger, limit, quotes)
+    planned = plan_of(call, target, trigger)
     request = call.request
     if options.memory is not None and planned.cut:
         smaller = request.with_view(
             await call.world.look_up([planned.messages[index] for index in planned.compacted])
         )
-        if smaller is not None and smaller.size < request.size:
+        if smaller.size < request.size:
             await _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
     made = await compact(planned, call.world)
@@ -305,13 +305,7 @@ async def compact_history(
     return f"{sizes} ({event.strategy})"
 
 
-async def compact_early(
-    call: Attempt,
-    target: int | None,
-    trigger: Trigger,
-    limit: TokenLimit | None = None,
-    quotes: int = 0,
-) -> bool:
+async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> bool:
     """Compact the messages before any refusal of the request, and return whether that succeeded.
 
     As ``compact_history``, but a failure is sent as an event, not raised.
@@ -319,27 +313,27 @@ async def compact_early(
     state = call.state
     state.last_attempt_at_call = state.calls
     try:
-        done = await compact_history(call, target, trigger, limit, quotes)
+        done = await compact_history(call, target, trigger)
     except CompactionError as error:
-        await call.emit_failure(trigger, error.__cause__, "no summary could be had")
+        await call.emit_failure(error, trigger=trigger)
         return False
     if done:
         state.tokens = state.stuck_size = 0
-    elif not quotes:
+    elif trigger != "quotes":
         state.stuck_size = call.request.size
     return bool(done)
 
 
-async def compact_for_quotes(call: Attempt, wanted: int, free: int) -> None:
+async def compact_for_quotes(call: Attempt, free: int) -> None:
     """Compact the history and add quotes, if there are any for the question; send an event if that
     cannot be.
 
-    ``wanted`` is the room for quotes, ``free`` what the request leaves free, in characters.
+    ``free`` is what the request leaves free, in characters.
     """
     if call.sought:
         return
     call.sought = True
-    if not await call.quote(wanted, sent=False):
+    if not await call.quote(call.room_for_quotes()[0], sent=False):
         return
     state = call.state
     reason = ""
@@ -349,7 +343,7 @@ async def compact_for_quotes(call: Attempt, wanted: int, free: int) -> None:
         reason = "no_progress"
     else:
         target = max(1, call.request.conversation.size + free)
-        done = await compact_early(call, target, "quotes", quotes=wanted)
+        done = await compact_early(call, target, "quotes")
         text = await call.quote(min(call.room_for_quotes()))
         state.stuck_size = 0 if text else call.request.size
         if done and not text:
@@ -358,20 +352,12 @@ async def compact_for_quotes(call: Attempt, wanted: int, free: int) -> None:
         await call.emit(CompactionSkipped, trigger="quotes", reason=reason)
 
 
-def plan_of(
-    call: Attempt,
-    target: int | None,
-    trigger: Trigger,
-    limit: TokenLimit | None = None,
-    quotes: int = 0,
-) -> CompactionPlan:
-    """Return the plan of compacting the messages of a call to a target size, in characters.
-
-    ``limit`` is the token limit that requires it, ``quotes`` the room for quotes, in characters,
-    that it is made for.
-    """
+def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPlan:
+    """Return the plan of compacting the messages of a call to a target size, in characters."""
     request = call.request
     conversation = request.conversation
+    limit = call.limit if trigger == "token_limit" else None
+    quotes = call.room_for_quotes()[0] if trigger == "quotes" else 0
     if target is not None:
         target += request.saved
     if limit is not None:
@@ -379,7 +365,7 @@ def plan_of(
             # It fits by its characters, and was refused all the same: use the ratio of the
             # provider's numbers.
             used = limit.input_tokens
-            target = call.target(limit, request.size / used) if used else None
+            target = call.target(request.size / used) if used else None
             if not target or target >= conversation.size:
                 target = None
         # Between an agent's steps there is no new question, so its steps need the room more than
@@ -410,7 +396,7 @@ async def enforce_prepared(call: Attempt) -> bool:
     """
     request = call.request
     smaller = request.with_view(await call.world.find_prepared(request))
-    if smaller is None or smaller.size >= request.size * WORTH:
+    if smaller.size >= request.size * _WORTH:
         return False
     call.state.tokens = call.state.stuck_size = 0
     # First, as with a new one: a hook that repeats the call finds it.
@@ -425,3 +411,20 @@ async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
     after = len(smaller.messages)
     call.request = smaller
     await call.emit(CompactionReused, messages_before=before, messages_after=after, **facts)
+
+
+async def compact_ahead(call: Attempt, target: int) -> None:
+    """Make a compaction ahead, unless another process has stored one that fits. Raises no
+    ``Exception``.
+
+    Args:
+        call: A call with a copy of the conversation, in the world of what is not in force yet.
+        target: Largest size of the messages afterwards, in characters.
+    """
+    request = call.request
+    try:
+        view = await call.world.view() or request.messages
+        if sum(map(request.format.size, view)) >= request.conversation.size * _WORTH:
+            await compact_history(call, target, "prepared")
+    except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
+        await call.emit_failure(error, PreparationFailed)

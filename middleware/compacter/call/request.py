@@ -4,7 +4,7 @@ refusals and replies teach of a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from json import JSONEncoder
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration, most_tokens
-from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
@@ -93,15 +92,15 @@ class Request:
             object.__setattr__(self, "read", read)
         return read
 
-    def with_view(self, view: Sequence[Message] | None) -> Request | None:
-        """Return the request with a remembered view; ``None`` without one, or if a message was
-        pinned since that it does not contain.
+    def with_view(self, view: Sequence[Message] | None) -> Request:
+        """Return the request with a remembered view; the request itself without one, or if a
+        message was pinned since that it does not contain.
         """
         if view is None:
-            return None
+            return self
         present = set(map(id, view))
         if any(id(self.original[at]) not in present for at in self.find_pinned(self.original)):
-            return None
+            return self
         return replace(self, messages=tuple(view), read=None, quotes="")
 
     @property
@@ -178,15 +177,6 @@ class ConversationState:
     """Token limit that ended the stream of the last call after its first content."""
 
 
-def facts_of(cause: BaseException | None) -> dict[str, Any]:
-    """Return an exception as fields of the event of a failure; of a ``FunctionError`` its cause is
-    named.
-    """
-    raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-    error = "" if raised is None else type(raised).__name__
-    return {"error": error, "cause": cause if isinstance(cause, Exception) else None}
-
-
 def holds_secrets(
     request: Request, after: Sequence[Message], redact: Callable[[str], str] | None
 ) -> bool:
@@ -256,10 +246,10 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 
 def may_be_cut(
-    messages: object,
+    messages: Sequence[Message],
     tokens: int,
-    beside: Iterable[object] = (),
-    earlier: dict[int, tuple[int, int, int]] | None = None,
+    beside: Sequence[object],
+    earlier: dict[int, tuple[int, int, int]],
 ) -> bool:
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
     and, beside them, other arguments.
@@ -268,15 +258,12 @@ def may_be_cut(
     more closely. ``earlier`` keeps three integers of a history, by its first message, so that
     of one that has grown only the new messages are measured.
     """
-    if not isinstance(messages, (list, tuple)) or not messages:
-        return True
-    earlier = {} if earlier is None else earlier
     count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
     if not count or count > len(messages) or id(messages[count - 1]) != last:
         count = most = 0
     try:
         most += len(_encode(messages[count:]))
-        overhead = len(_encode([*beside]))
+        overhead = len(_encode(beside))
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
         return True
     if len(earlier) >= _MOST_MEASURED:

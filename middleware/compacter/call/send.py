@@ -133,31 +133,32 @@ class Sender:
             # function adds to.
             given = binding.messages(args, kwargs) if unchanged else list(messages)
             args, kwargs = binding.replace(args, kwargs, given, options)
-        reply = await self._send_once(args, kwargs)
-        is_other = reply.error is not None and reply.token_limit is None
-        if beside and is_other and first(reply.error, _STATUS) in _BUSY:
-            preparations.crowded.add(self.place)
-            for flight in beside:
-                await flight.wait(self.io, LONGEST_WAIT)
-            event = PreparationFailed(reason=_CROWDED, **self.request.named)
-            await self.state.emit(self.io, event)
-            reply = await self._send_once(args, kwargs)
-        self.last = reply
-        if reply.error is not None and reply.token_limit is None:
-            raise reply.error
-        return reply
+        try:
+            return await self._send_once(args, kwargs)
+        except Exception as error:
+            if not beside or first(error, _STATUS) not in _BUSY:
+                raise
+        preparations.crowded.add(self.place)
+        for flight in beside:
+            await flight.wait(self.io, LONGEST_WAIT)
+        event = PreparationFailed(reason=_CROWDED, **self.request.named)
+        await self.state.emit(self.io, event)
+        return await self._send_once(args, kwargs)
 
     async def _send_once(self, args: Args, kwargs: Named) -> Reply:
-        """Call the wrapped function; a token limit and any ``Exception`` are in the reply."""
+        """Call the wrapped function; a token limit is in the reply."""
         detect = partial(limit_since, GiveUps.count, self.state.detect)
         function: Any = self.function
         try:
             raw = await self.io.call(function, *args, **kwargs)
-            return await streams.opened(
+            self.last = await streams.opened(
                 self.io, raw, detect, self.binding.quiet, on_error=self.note_late
             )
-        except Exception as error:  # noqa: BLE001 - in the reply
-            return Reply(token_limit=detect(error), error=error)
+        except Exception as error:
+            self.last = Reply(token_limit=detect(error), error=error)
+            if self.last.token_limit is None:
+                raise
+        return self.last
 
     def note_late(self, error: Exception) -> None:
         """Note a token limit that ended a stream after its first content, so that the conversation

@@ -225,7 +225,7 @@ class WrappedFunction:
         if type(given) is list:
             beside = [value for value in kwargs.values() if value is not given]
             # A list without usage in its reply tells nothing.
-            if not tokens or not may_be_cut(given, tokens, beside=beside, earlier=self.measured):
+            if not tokens or not may_be_cut(given, tokens, beside, self.measured):
                 return None
         return Reply(raw=raw)
 
