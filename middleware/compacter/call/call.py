@@ -298,13 +298,13 @@ class Call(Attempt):
 
     async def _begin_ahead(self, tokens: int) -> None:
         """Start the next compaction in the background once the request, which had so many input
-        tokens, is large enough. From half that size on, note the request, so that the next one can
-        be recognised as its continuation.
+        tokens, is large enough. Before, note the request, so that the next one can be recognised as
+        its continuation.
         """
         quotes = len(self.request.quotes)
         tokens = tokens or self.calibration.tokens(self.request.size)
         ahead = self.sizes.ahead(tokens - self.calibration.tokens(quotes))
         if ahead is None:
             await self._warn_of_unknown_window("prepared")
-        elif ahead[0] >= 0:
+        else:
             await self.world.prepare(self, *ahead)

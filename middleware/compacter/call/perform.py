@@ -316,10 +316,8 @@ class Performer(Sender):
                 return
             request = await self.compute(partial(ahead.copied, call.request))
             maker = replace(self, request=request, is_ahead=True)
-            # What is in the memory, or made ahead, is looked at here. There is no fallback: a
-            # failing summarizer is asked again when the compaction is due.
-            update: dict[str, object] = {"prepare_tokens": None, "memory": None}
-            update |= {"compact_ratio": ratio, "fallback": ()}
+            # Without a fallback: a failing summarizer is asked again when the compaction is due.
+            update = {"compact_ratio": ratio, "fallback": ()}
             options = call.options.model_copy(update=update)
             call = replace(call, request=request, world=maker.world, options=options)
             preparations.begin(

@@ -292,6 +292,11 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
         if smaller.size < request.size:
             await _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
+    return await _carry_out(call, planned)
+
+
+async def _carry_out(call: Attempt, planned: CompactionPlan) -> str:
+    """Compact the messages, and remember the result; return a description, empty if unchanged."""
     made = await compact(planned, call.world)
     if made is None:
         return ""
@@ -300,7 +305,7 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     if not (event.fallback and "truncate" in event.strategy.split("+")):
         await call.world.remember(after.messages)
     await call.world.emit(event)
-    call.request = replace(request, messages=after.messages, read=after)
+    call.request = replace(call.request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
@@ -425,6 +430,6 @@ async def compact_ahead(call: Attempt, target: int) -> None:
     try:
         view = await call.world.view() or request.messages
         if sum(map(request.format.size, view)) >= request.conversation.size * _WORTH:
-            await compact_history(call, target, "prepared")
+            await _carry_out(call, plan_of(call, target, "prepared"))
     except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
         await call.emit_failure(error, PreparationFailed)

@@ -22,7 +22,6 @@ from compacter.effects import AskSummarizer
 from compacter.events import PreparationFailed
 from compacter.messages.fields import first, word
 from compacter.messages.format import Message
-from compacter.messages.refusals import SEALED
 from compacter.messages.replies import Reply, chunk_text, read_reply
 from compacter.options.checks import ASKED, taken
 from compacter.overflow import TokenLimit
@@ -164,8 +163,8 @@ class Sender:
         """Note a token limit that ended a stream after its first content, so that the conversation
         is compacted before its next call.
         """
-        limit = self.state.detect(error)
-        if limit is not None and limit.source != SEALED:
+        limit = self.state.options.detect(error)
+        if limit is not None:
             self.state.note_late(self.conversation, limit)
 
     # -- the summarizer ----------------------------------------------------------------------------

@@ -70,9 +70,6 @@ _UNSURE_MARGIN = 0.85
 # Share of the smallest refused request up to which quotes may fill one if the window is unknown: it
 # may have been far over the window.
 _REFUSED_BEFORE = 0.5
-# Share of the size for a preparation from which requests are noted: only one that continues the
-# request before begins a preparation.
-_NOTED = 1 / 2
 # Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
 # long as several turns. On agents with made-up tasks .75 costs 3 % more tokens, and .95 changes
 # nothing.
@@ -292,8 +289,8 @@ class Sizes:
 
     def ahead(self, tokens: int) -> tuple[float, int] | None:
         """Return the share of the compactable size to compact ahead, and the largest size of the
-        messages afterwards; a share of 0 if that is not due yet, and -1 if it is far off. ``None``
-        for a share of an unknown window.
+        messages afterwards; a share of 0 if that is not due yet. ``None`` for a share of an unknown
+        window.
 
         It leaves what would be left if the request had grown up to the size at which a compaction
         is due: until it is in force, the conversation grows by the rest.
@@ -308,7 +305,7 @@ class Sizes:
         if limit:
             begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
         if tokens < begin:
-            return (0.0 if tokens >= begin * _NOTED else -1.0), 1
+            return 0.0, 1
         limit = limit or int(begin / _USUAL)
         growth = max(0.0, 1 - tokens / limit)
         target = int(limit * self.calibration.chars_per_token) - self.overhead
