@@ -27,6 +27,9 @@ class World:
         self.io = io
         self.large = large
 
+    async def compute(self, work: Callable[[], Any]) -> Any:
+        return await self.io.thread(work) if self.large else work()
+
     async def sleep(self, seconds: float) -> Any:
         outcome = self._perform(seconds)
         return await outcome if hasattr(outcome, "__await__") else outcome

@@ -83,23 +83,21 @@ class Preparations(ForkAware):
         super().__init__()
         self.nursery: Any = None
         """Nursery for preparations of trio programs."""
-        self.tenant: Callable[[], str] = str
-        """Returns the caller on whose behalf the present call is made, if that is known."""
         self._lock = Lock()
         self.crowded: set[str] = set()
         """Servers that refused a call while a compaction was made ahead there."""
-        # Each with its caller and its server.
-        self._running: list[tuple[Flight, str, str]] = []
+        # Each with its server.
+        self._running: list[tuple[Flight, str]] = []
         # By the last messages of the request before.
         self._kept: LRUCache[str, Preparation] = LRUCache(_MOST_KEPT)
 
     def __bool__(self) -> bool:
-        return any(not flight.over() for flight, *_ in self._running)
+        return any(not flight.over() for flight, _ in self._running)
 
     def at(self, place: str) -> list[Flight]:
         """Return the flights that are under way at a server."""
         running = self._running
-        return [flight for flight, _, where in running if where == place and not flight.over()]
+        return [flight for flight, where in running if where == place and not flight.over()]
 
     def after_fork_in_child(self) -> None:
         """Forget the parent's, which do not run in the child."""
@@ -153,7 +151,6 @@ class Preparations(ForkAware):
             make: Makes it; raises no ``Exception``.
             place: The server that is asked for the summary.
         """
-        tenant = self.tenant()
         is_trio = io.asynchronous and not io.awaits
         if is_trio and self.nursery is None:
             return
@@ -162,11 +159,9 @@ class Preparations(ForkAware):
         flight = Flight("", {}, loop, thread, leads=True)
         with self._lock:
             self._running = [item for item in self._running if not item[0].over()]
-            mine = sum(of == tenant for _, of, _ in self._running)
-            # No caller takes all places.
-            if len(self._running) >= MOST_AT_ONCE or (tenant and mine >= MOST_AT_ONCE // 2):
+            if len(self._running) >= MOST_AT_ONCE:
                 return
-            self._running.append((flight, tenant, place))
+            self._running.append((flight, place))
             kept.flight = flight
         context = contextvars.copy_context()
         context.run(flight.enter)
@@ -199,6 +194,6 @@ class Preparations(ForkAware):
         In a sync program, those that need the event loop of this very thread are not waited for.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
-        for flight, *_ in list(self._running):
+        for flight, _ in list(self._running):
             await flight.wait(io, end - time.monotonic())
         return not self

@@ -25,7 +25,6 @@ from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import (
     CompactionEvent,
-    CompactionFailed,
     CompactionStarted,
     Event,
     PassagesRecalled,
@@ -42,18 +41,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
-# After so many failed compactions in a row, only every `_PAUSE`th asks the summarizer again.
-_MOST_FAILED = 3
-_PAUSE = 10
 # Duration of a claim, and longest wait for another process's claim, in seconds. Most summaries take
 # less; where its process has died, nobody waits for longer.
 _CLAIM_SECONDS = 30.0
 # Seconds between two requests for a claim: short beside a summary, long beside a round trip.
 _CLAIM_POLL = 0.05
-
-
-class SummarizerPausedError(RuntimeError):
-    """The summarizer was not asked, as it has failed too often in this conversation."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,8 +70,6 @@ class Performer(Sender):
     # Used part of `timeout`, in seconds: time of the summarizer, and of waiting for another call's
     # summary.
     _spent = 0.0
-    # Whether the summarizer was asked since the last event of a failure.
-    _asked = False
     _is_closed = False
 
     def __post_init__(self) -> None:
@@ -117,16 +107,7 @@ class Performer(Sender):
         return max(0.0, limit - self._spent)
 
     async def ask(self, question: AskSummarizer) -> Reply:
-        """Send a prompt to the summarizer; raises its exceptions.
-
-        One that has failed several times in a row is asked for every tenth compaction only, if
-        there is a fallback.
-        """
-        failed = self.conversation.failed_in_a_row
-        if failed >= _MOST_FAILED and failed % _PAUSE and self.state.options.fallback:
-            self.conversation.failed_in_a_row += 1
-            raise SummarizerPausedError(f"it has failed {failed} times in this conversation")
-        self._asked = True
+        """Send a prompt to the summarizer; raises its exceptions."""
         left = self.time_left()
         began = time.monotonic()
         try:
@@ -141,15 +122,10 @@ class Performer(Sender):
         if isinstance(event, CompactionStarted):
             self._started = time.monotonic()
             self.cached_tokens = 0
-        elif isinstance(event, CompactionFailed):
-            self.conversation.failed_in_a_row += self._asked
-            self._asked = False
         elif isinstance(event, CompactionEvent):
             seconds = time.monotonic() - self._started
             update = {"duration": seconds, "cached_tokens": self.cached_tokens}
             event = event.model_copy(update=update)
-            if event.summarizer_calls and not event.fallback:
-                self.conversation.failed_in_a_row = 0
         await self.state.emit(self.io, event)
         return event
 

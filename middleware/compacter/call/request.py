@@ -171,8 +171,6 @@ class ConversationState:
     incompressible_size: int = 0
     """Size of what had to stay, in characters, when a call was given up although its history was
     compacted; 0 if none was. Another compaction would not help while it is as large."""
-    failed_in_a_row: int = 0
-    """Number of compactions in a row for which the summarizer gave no summary."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 

@@ -51,8 +51,8 @@ async def step_through(
     """Run a coroutine whose world is `DEFERRED`, and return its result.
 
     Args:
-        world: Carries out the steps. An ``Exception`` of one is thrown into the coroutine. With its
-            attribute ``large``, the coroutine computes in threads of its ``io``.
+        world: Carries out the steps, and computes between them by its ``compute``. An ``Exception``
+            of a step is thrown into the coroutine.
         coroutine: What to run.
         outcome: Outcome of the step that was returned last.
         until: Name of steps that are returned instead of carried out. Call again with the outcome
@@ -61,8 +61,7 @@ async def step_through(
     advance = coroutine.send
     try:
         while True:
-            go_on = partial(_advance, advance, outcome)
-            ended, step = await world.io.thread(go_on) if world.large else go_on()
+            ended, step = await world.compute(partial(_advance, advance, outcome))
             if ended or step.name == until:
                 return step
             try:

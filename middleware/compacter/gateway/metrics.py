@@ -236,7 +236,6 @@ class CountingState(State):
         super().__init__(options)
         self.tenant_class = tenant_class
         self.preparations = preparations
-        self.preparations.tenant = lambda: ORIGIN.get().caller
         self.metrics = metrics
         self._on_event = on_event
         self.log = _CountingLog(options, metrics)
