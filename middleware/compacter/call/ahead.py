@@ -67,9 +67,6 @@ class Preparation:
     """Number of the caller's messages in the request before; once begun, in what is compacted."""
     digest: str = ""
     """Digest of these."""
-    shorter: int = 0
-    """How many more they were than those of the request. Another number shows that the conversation
-    was compacted since."""
     flight: Flight | None = None
     """Of the task that makes it; ``None`` if none was begun since the last compaction."""
     task: asyncio.Task[None] | None = None
@@ -116,7 +113,8 @@ class Preparations(ForkAware):
         # may hold the time of day, or text retrieved for this call alone.
         said = [message for message in request.original if form.speaker(message) != "system"]
         body = said[:-1]
-        shorter = len(request.original) - len(request.messages)
+        # With another number of messages that were compacted it is another preparation.
+        scope += str(len(request.original) - len(request.messages))
 
         def key(at: int) -> str:
             # Fewer are the same in many conversations: "Done." and "Thanks!".
@@ -129,11 +127,9 @@ class Preparations(ForkAware):
             self._kept[key(len(body))] = kept
         # The messages that it is of, and perhaps later ones.
         continues = prefix_digest(form, body[: kept.count]) == kept.digest
-        if kept.flight is None or kept.shorter != shorter:
-            kept.flight = None  # The conversation was compacted since.
+        if kept.flight is None:
             kept.count = len(body)
             kept.digest = prefix_digest(form, body)
-            kept.shorter = shorter
         return kept if continues else None
 
     def begin(

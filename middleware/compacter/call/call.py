@@ -159,9 +159,8 @@ class Call(Attempt):
         """Compact if the request has reached the threshold. What was made ahead is also put in
         force if the request would exceed the window.
         """
-        prepares = self.options.prepare_tokens is not None
         trigger = self.options.trigger_tokens
-        if trigger is None and not prepares:
+        if trigger is None and self.options.prepare_tokens is None:
             return
         state = self.state
         limit = self.sizes.trigger
@@ -173,7 +172,7 @@ class Call(Attempt):
         if callable(trigger) and await self._decides(trigger, tokens):
             limit = tokens
         due = min(limit or inf, (self.calibration.window or inf) * MARGIN)
-        if prepares and tokens >= due and await enforce_prepared(self):
+        if tokens >= due and await enforce_prepared(self):
             tokens = await self._estimate_tokens()
         if limit is None:
             return

@@ -279,13 +279,13 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     The memory is always read again: another call may have stored a record since this one began.
     Raises ``CompactionError`` if there is neither a summary nor a fallback.
     """
-    options = call.options
-    prepared = options.prepare_tokens is not None and await enforce_prepared(call)
-    if prepared and (target is None or call.request.conversation.size <= target):
+    if await enforce_prepared(call) and (
+        target is None or call.request.conversation.size <= target
+    ):
         return "a compaction that was made ahead"
     planned = plan_of(call, target, trigger)
     request = call.request
-    if options.memory is not None and planned.cut:
+    if call.options.memory is not None and planned.cut:
         smaller = request.with_view(
             await call.world.look_up([planned.messages[index] for index in planned.compacted])
         )
@@ -399,6 +399,8 @@ async def enforce_prepared(call: Attempt) -> bool:
     """Use the compaction of this conversation that was made ahead, and return whether there is
     one.
     """
+    if call.options.prepare_tokens is None:
+        return False
     request = call.request
     smaller = request.with_view(await call.world.find_prepared(request))
     if smaller.size >= request.size * _WORTH:
