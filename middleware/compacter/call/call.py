@@ -107,13 +107,10 @@ class Call(Attempt):
         if limit is None or limit.source != NO_ROOM:
             return limit
         written = limit.output_tokens or 0
-        allowed = self.request.output_tokens
+        used = written + (limit.input_tokens or 0)
         window = self.calibration.window
-        if window is None:
-            is_full = written <= 1
-        else:
-            is_full = (limit.input_tokens or 0) + written >= window * _FULL
-        return limit if is_full and (allowed is None or written < allowed) else None
+        is_full = used >= window * _FULL if window else written <= 1
+        return limit if is_full and written < (self.request.output_tokens or inf) else None
 
     async def _give_up(self, refused: Reply, reason: str) -> object:
         """Raise the provider's own exception, with a note; return the reply if that refused."""
