@@ -71,8 +71,6 @@ _MOST_NAMES = 200
 class Origin:
     """Where a call comes from and goes to: what its figures are counted for."""
 
-    caller: str = ""
-    """Who sends it, in no figure: each has a fair share of what is made ahead."""
     upstream: str = ""
     model: str = ""
     tenant_class: str = "other"

@@ -192,7 +192,7 @@ class _Handler:
             return await self._pass_on(target, url, raw)
         caller = self._setup.callers.digest(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
-        ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
+        ORIGIN.set(replace(ORIGIN.get(), model=model))
         hold = partial(self._lifeline.begin, protocol)
         exchange = Exchange(target, protocol, url, self._headers, raw, body, model, hold)
         return await self._sender.waits_for(exchange.call(self._board, caller))
