@@ -169,26 +169,20 @@ async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool
     assert (threading.get_ident() in threads) is not blocking
 
 
-def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
+@pytest.mark.parametrize("known", [None, 1_800])
+def test_a_remembered_window(known: int | None) -> None:
+    """A window in a record is known to another Compacter, unless that one knows another."""
     memory = InProcessMemory()
     options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
     first, second = (Compacter(**options) for _ in range(2))
     first.wrap(ScriptedModel(window=900).completion)("m", talk())
-    model = ScriptedModel(window=900)
-    second.wrap(model.completion)("m", talk())
-    assert model.rejected == 0
-    assert second._state.calibration("m").window == 900
-
-
-def test_a_window_that_is_remembered_is_not_believed_where_one_is_known() -> None:
-    memory = InProcessMemory()
-    options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
-    first, second = (Compacter(**options) for _ in range(2))
-    first.wrap(ScriptedModel(window=900).completion)("m", talk())
-    completion = second.wrap(ScriptedModel(window=1_800).completion)
-    completion("m", talk(60)[1:])
+    model = ScriptedModel(window=known or 900)
+    completion = second.wrap(model.completion)
+    if known:
+        completion("m", talk(60)[1:])
     completion("m", talk())
-    assert second._state.calibration("m").window == 1_800
+    assert model.rejected == bool(known)
+    assert second._state.calibration("m").window == (known or 900)
 
 
 @pytest.mark.parametrize("program", ["asyncio", "trio"])

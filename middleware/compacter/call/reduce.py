@@ -414,10 +414,13 @@ async def enforce_prepared(call: Attempt) -> bool:
 
 async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
     """Take a request with a view that was there already, and send the event."""
-    before = len(call.request.messages)
-    after = len(smaller.messages)
+    await call.emit(
+        CompactionReused,
+        messages_before=len(call.request.messages),
+        messages_after=len(smaller.messages),
+        **facts,
+    )
     call.request = smaller
-    await call.emit(CompactionReused, messages_before=before, messages_after=after, **facts)
 
 
 async def compact_ahead(call: Attempt, target: int) -> None:
