@@ -1,4 +1,4 @@
-"""What a conversation pays: no summary that cannot help, no summarizer asked in vain for ever."""
+"""What a conversation pays: no summary that cannot help."""
 
 from __future__ import annotations
 
