@@ -276,27 +276,24 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
-    The memory is always read again: another call may have stored a record since this one began.
-    Raises ``CompactionError`` if there is neither a summary nor a fallback.
+    The memory is read again: another call may have stored a record since this one began. A
+    compaction that is made ahead looks at neither. Raises ``CompactionError`` if there is neither a
+    summary nor a fallback.
     """
-    if await enforce_prepared(call) and (
-        target is None or call.request.conversation.size <= target
-    ):
-        return "a compaction that was made ahead"
+    is_due = trigger != "prepared"
+    if is_due and await enforce_prepared(call):
+        size = call.request.conversation.size
+        if target is None or size <= target:
+            return "a compaction that was made ahead"
     planned = plan_of(call, target, trigger)
     request = call.request
-    if call.options.memory is not None and planned.cut:
+    if is_due and call.options.memory is not None and planned.cut:
         smaller = request.with_view(
             await call.world.look_up([planned.messages[index] for index in planned.compacted])
         )
         if smaller.size < request.size:
             await _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
-    return await _carry_out(call, planned)
-
-
-async def _carry_out(call: Attempt, planned: CompactionPlan) -> str:
-    """Compact the messages, and remember the result; return a description, empty if unchanged."""
     made = await compact(planned, call.world)
     if made is None:
         return ""
@@ -305,7 +302,7 @@ async def _carry_out(call: Attempt, planned: CompactionPlan) -> str:
     if not (event.fallback and "truncate" in event.strategy.split("+")):
         await call.world.remember(after.messages)
     await call.world.emit(event)
-    call.request = replace(call.request, messages=after.messages, read=after)
+    call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
@@ -435,6 +432,6 @@ async def compact_ahead(call: Attempt, target: int) -> None:
     try:
         view = await call.world.view() or request.messages
         if sum(map(request.format.size, view)) >= request.conversation.size * _WORTH:
-            await _carry_out(call, plan_of(call, target, "prepared"))
+            await compact_history(call, target, "prepared")
     except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
         await call.emit_failure(error, PreparationFailed)

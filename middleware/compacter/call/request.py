@@ -218,10 +218,12 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
         calibration.state_window(limit.limit)
     size = request.size
     if used:
-        texts = request.conversation.texts()
-        beside = max(0, size - sum(map(len, texts)))
-        # A number larger than the texts can have in tokens also counts something else.
-        if size >= used * _DENSE or used <= most_tokens(texts) + beside:
+        is_believed = size >= used * _DENSE
+        if not is_believed:
+            # A number larger than the texts can have in tokens also counts something else.
+            texts = request.conversation.texts()
+            is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
+        if is_believed:
             calibration.learn(size, used, request.tokens_of_one)
     elif not limit.limit:
         calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
