@@ -32,7 +32,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
-PURE_FILES = tuple(f"call/{name}.py" for name in ("attempt", "call", "reduce", "request", "world"))
+PURE_FILES = tuple(
+    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "world")
+)
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 

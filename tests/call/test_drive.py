@@ -14,7 +14,7 @@ from compacter.call.world import DEFERRED, step_through
 from compacter.runtime.io import ASYNC, SYNC, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
 
 class World:
@@ -27,14 +27,12 @@ class World:
         self.io = io
         self.large = large
 
+    async def compute(self, work: Callable[[], Any]) -> Any:
+        return await self.io.thread(work) if self.large else work()
+
     async def sleep(self, seconds: float) -> Any:
         outcome = self._perform(seconds)
         return await outcome if hasattr(outcome, "__await__") else outcome
-
-
-def driven(coroutine: Coroutine[Any, Any, Any], perform: Callable[[float], Any]) -> Any:
-    """Run a coroutine in a sync program."""
-    return run(step_through(World(perform, io=SYNC, large=False), coroutine))
 
 
 async def sum_of_two(closed: list[str]) -> float:
@@ -50,27 +48,19 @@ async def sum_of_two(closed: list[str]) -> float:
         closed.append(threading.current_thread().name)
 
 
-def ten_or_error(seconds: float) -> float:
+async def later(seconds: float) -> float:
+    await asyncio.sleep(0)
     if seconds == 0:
         return 10.0
     raise ValueError("four")
 
 
-async def later(seconds: float) -> float:
-    await asyncio.sleep(0)
-    return ten_or_error(seconds)
-
-
-def test_outcomes_are_sent_and_errors_thrown() -> None:
+@pytest.mark.parametrize("large", [False, True])
+async def test_steps(large: bool) -> None:
+    """Outcomes are sent and errors thrown; with a large history it computes in a thread."""
     closed: list[str] = []
-    assert driven(sum_of_two(closed), ten_or_error) == 24.0
-    assert closed == ["MainThread"]
-
-
-async def test_with_a_large_history_the_coroutine_computes_in_a_thread() -> None:
-    closed: list[str] = []
-    assert await step_through(World(later, io=ASYNC, large=True), sum_of_two(closed)) == 24.0
-    assert closed == ["compacter"]
+    assert await step_through(World(later, io=ASYNC, large=large), sum_of_two(closed)) == 24.0
+    assert closed == ["compacter" if large else "MainThread"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +81,7 @@ def test_an_interrupt_is_not_shown_to_the_coroutine(interrupt: type[BaseExceptio
         raise interrupt
 
     with pytest.raises(interrupt):
-        driven(curious(), interrupted)
+        run(step_through(World(interrupted), curious()))
     assert [type(error) for error in seen] == [GeneratorExit]
 
 

@@ -12,7 +12,7 @@ import trio
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, InProcessMemory
-from compacter.call import one_summary, perform
+from compacter.call import perform
 from compacter.runtime import models
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -53,7 +53,7 @@ class HeldElsewhere(InProcessMemory):
 def test_a_summary_that_another_process_makes_is_waited_for(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
+    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
     memory = HeldElsewhere(asked_in_vain=3)
     asked_before_the_summary: list[int] = []
 
@@ -90,7 +90,7 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
 def test_other_processes_are_waited_for_again_once_a_memory_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
+    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
 
     class Away(HeldElsewhere):
         away = True
@@ -123,7 +123,7 @@ def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(one_summary, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     class Slow(InProcessMemory):
         def empty(self) -> bool:
@@ -169,26 +169,20 @@ async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool
     assert (threading.get_ident() in threads) is not blocking
 
 
-def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
+@pytest.mark.parametrize("known", [None, 1_800])
+def test_a_remembered_window(known: int | None) -> None:
+    """A window in a record is known to another Compacter, unless that one knows another."""
     memory = InProcessMemory()
     options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
     first, second = (Compacter(**options) for _ in range(2))
     first.wrap(ScriptedModel(window=900).completion)("m", talk())
-    model = ScriptedModel(window=900)
-    second.wrap(model.completion)("m", talk())
-    assert model.rejected == 0
-    assert second._state.calibration("m").window == 900
-
-
-def test_a_window_that_is_remembered_is_not_believed_where_one_is_known() -> None:
-    memory = InProcessMemory()
-    options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
-    first, second = (Compacter(**options) for _ in range(2))
-    first.wrap(ScriptedModel(window=900).completion)("m", talk())
-    completion = second.wrap(ScriptedModel(window=1_800).completion)
-    completion("m", talk(60)[1:])
+    model = ScriptedModel(window=known or 900)
+    completion = second.wrap(model.completion)
+    if known:
+        completion("m", talk(60)[1:])
     completion("m", talk())
-    assert second._state.calibration("m").window == 1_800
+    assert model.rejected == bool(known)
+    assert second._state.calibration("m").window == (known or 900)
 
 
 @pytest.mark.parametrize("program", ["asyncio", "trio"])
@@ -243,9 +237,8 @@ class TestTheTimeout:
     @pytest.fixture
     def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now = [0.0]
-        for module in (one_summary, perform):
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
-        monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
+        monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
         return now
 
     def fold_twice(self, clock: list[float], memory: InProcessMemory) -> None:

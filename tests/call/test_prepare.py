@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,17 +52,21 @@ class Writer:
 class Talk:
     """One conversation that a program keeps and resends: 100 tokens a turn."""
 
-    def __init__(self, completion: Any, *, name: str = "one", start: int = 0) -> None:
+    def __init__(self, completion: Any, *, name: str = "one") -> None:
         self.completion = completion
         self.messages: list[Chat] = [{"role": "system", "content": f"You are clerk {name}."}]
-        self.number = start
+        self.number = 0
 
-    def ask(self, **options: Any) -> list[Chat]:
+    def question(self) -> list[Chat]:
+        """The messages with one more question."""
         self.number += 1
         question = f"Question {self.number} of {self.messages[0]['content']}".ljust(196, "?")
         self.messages.append({"role": "user", "content": question})
-        sent = list(self.messages)
-        self.completion(model="m", messages=sent, **options)
+        return list(self.messages)
+
+    def ask(self) -> list[Chat]:
+        sent = self.question()
+        self.completion(model="m", messages=sent)
         self.answer()
         return sent
 
@@ -79,10 +82,7 @@ class Talk:
         self.messages.append({"role": "assistant", "content": answer})
 
     async def aask(self) -> None:
-        self.number += 1
-        question = f"Question {self.number} of {self.messages[0]['content']}".ljust(196, "?")
-        self.messages.append({"role": "user", "content": question})
-        await self.completion(model="m", messages=list(self.messages))
+        await self.completion(model="m", messages=self.question())
         self.answer()
 
 
@@ -371,41 +371,6 @@ class TestWhereItRuns:
 
         trio.run(program)
         assert len(writer.asked) == with_nursery
-
-    @pytest.mark.filterwarnings("error")
-    @pytest.mark.parametrize("ending", ["run", "closed"])
-    def test_the_end_of_its_loop_ends_it_without_a_word(
-        self, ending: str, model: ScriptedModel, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        began = asyncio.Event()
-
-        async def summarizer(messages: list[Chat]) -> str:
-            began.set()
-            await asyncio.Event().wait()
-            return SAID
-
-        compacter, events = make(summarizer)
-
-        async def program() -> None:
-            talk = Talk(compacter.wrap(model.acompletion))
-            for _ in range(8):
-                await talk.aask()
-            await began.wait()
-
-        if ending == "run":
-            asyncio.run(program())
-        else:
-            loop = asyncio.new_event_loop()
-            loop.run_until_complete(program())
-            loop.close()
-        assert compacter.drain(30)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            import gc
-
-            gc.collect()
-        assert caplog.records == []
-        assert of(events, PreparationFailed) == []
 
     def test_the_end_of_the_process_does_not_wait_for_it(self) -> None:
         program = """

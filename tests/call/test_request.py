@@ -74,55 +74,36 @@ class TestUsage:
         assert read_reply(unknown).text == ""
 
 
-class TestCalibration:
-    @pytest.mark.parametrize(
-        "reply",
-        [
-            {"usage": {"prompt_tokens": 1_000}},
-            SimpleNamespace(usage=SimpleNamespace(prompt_tokens=1_000)),
-            {"usage": {"input_tokens": 100, "cache_read_input_tokens": 900}},
-            SimpleNamespace(usage_metadata=SimpleNamespace(prompt_token_count=1_000)),
-        ],
-    )
-    def test_the_last_replys_usage_tells_the_characters_per_token(self, reply: Any) -> None:
-        compacter = Compacter(summarizer=ScriptedSummarizer())
-        messages = history()
-        replies: list[Any] = [reply]
+@pytest.mark.parametrize(
+    ("reply", "is_other", "learnt"),
+    [
+        ({"usage": {"prompt_tokens": 1_000}}, False, True),
+        (SimpleNamespace(usage=SimpleNamespace(prompt_tokens=1_000)), False, True),
+        ({"usage": {"input_tokens": 100, "cache_read_input_tokens": 900}}, False, True),
+        (SimpleNamespace(usage_metadata=SimpleNamespace(prompt_token_count=1_000)), False, True),
+        ({"usage": {"prompt_tokens": 1_000}}, True, False),  # Another history.
+        ({"usage": {"prompt_tokens": 100}}, False, False),  # The prompt was cut.
+    ],
+)
+def test_the_last_replys_usage(reply: Any, is_other: bool, learnt: bool) -> None:
+    """It states the characters of a token, if its request was an earlier state of this history."""
+    compacter = Compacter(summarizer=ScriptedSummarizer())
+    messages = history()
+    replies: list[Any] = [reply]
 
-        def completion(model: str, messages: list[Any]) -> Any:
-            if replies:
-                return replies.pop()
-            raise ValueError("context_length_exceeded") if len(messages) > 20 else KeyError("stop")
+    def completion(model: str, messages: list[Any]) -> Any:
+        if replies:
+            return replies.pop()
+        raise ValueError("context_length_exceeded") if len(messages) > 20 else KeyError("stop")
 
-        chat = compacter.wrap(completion)
-        chat("m", messages)
-        messages.append({"role": "user", "content": "And now?"})
-        with pytest.raises(KeyError):
-            chat("m", messages)
-        assert compacter._state.calibration("m").chars_per_token == pytest.approx(4.0, rel=0.1)
-        assert compacter._state.calibration("m").learnt
-
-    @pytest.mark.parametrize(
-        ("tokens", "other"), [(1_000, True), (100, False)], ids=["another history", "cut"]
-    )
-    def test_of_another_history_or_of_a_prompt_that_was_cut_it_tells_nothing(
-        self, tokens: int, other: bool
-    ) -> None:
-        compacter = Compacter(summarizer=ScriptedSummarizer())
-        messages = history()
-        replies: list[Any] = [{"usage": {"prompt_tokens": tokens}}]
-
-        def completion(model: str, messages: list[Any]) -> Any:
-            if replies:
-                return replies.pop()
-            raise ValueError("context_length_exceeded") if len(messages) > 20 else KeyError("stop")
-
-        chat = compacter.wrap(completion)
-        chat("m", messages)
-        following = [dict(message) for message in messages] if other else messages
-        with pytest.raises(KeyError):
-            chat("m", [*following, {"role": "user", "content": "And now?"}])
-        assert not compacter._state.calibration("m").learnt
+    chat = compacter.wrap(completion)
+    chat("m", messages)
+    following = [dict(message) for message in messages] if is_other else messages
+    with pytest.raises(KeyError):
+        chat("m", [*following, {"role": "user", "content": "And now?"}])
+    calibration = compacter._state.calibration("m")
+    assert calibration.learnt is learnt
+    assert calibration.chars_per_token == pytest.approx(4.0, rel=0.1)
 
 
 class TestWhatIsShared:

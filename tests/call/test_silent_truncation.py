@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionEvent, History
+from compacter import Compacter, CompactionEvent
 from compacter.call.request import expected_tokens
 from compacter.compaction.sizes import Calibration
 from compacter.events import SilentTruncation
-from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
+from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 
 def told(events: list[Any], kind: type) -> list[Any]:
@@ -26,9 +26,11 @@ def listening(**options: Any) -> tuple[Compacter, list[Any]]:
     ), events
 
 
-def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() -> None:
+@pytest.mark.parametrize("options", [{}, {"trigger_tokens": 10**6}])
+def test_a_cut_prompt(options: dict[str, Any]) -> None:
+    """A server that cuts the prompt silently is reported in an event; its reply is returned."""
     model = ScriptedModel(window=1_000, truncates=True)
-    compacter, events = listening()
+    compacter, events = listening(**options)
     reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
     assert reply["choices"][0]["message"]["content"] == "ok"
     (event,) = told(events, SilentTruncation)
@@ -55,51 +57,6 @@ def test_no_window_is_as_small_as_the_usage_of_a_pretended_server(options: dict[
         completion("m", talk(10, 200))
     assert events == []
     assert len(model.requests) == 3
-
-
-def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
-    model = ScriptedModel(window=1_000, truncates=True)
-    compacter, events = listening(trigger_tokens=10**6)
-    reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
-    assert len(model.requests) == 2
-    assert model.requests[-1].tokens < 1_000
-    assert reply["usage"]["prompt_tokens"] == model.requests[-1].tokens
-    assert len(told(events, CompactionEvent)) == 1
-
-
-def test_without_a_summary_it_is_not_sent_again() -> None:
-    model = ScriptedModel(window=1_000, truncates=True)
-    events: list[Any] = []
-    compacter = Compacter(
-        trigger_tokens=10**6,
-        summarizer=ScriptedSummarizer(fail="raises"),
-        fallback=None,
-        on_event=events.append,
-    )
-    compacter.wrap(model.completion)("m", talk(20, 400))
-    assert len(model.requests) == 1
-    assert len(told(events, SilentTruncation)) == 1
-
-
-@pytest.mark.parametrize(
-    "failure", [RuntimeError("server is gone"), token_limit_error(limit=500, input_tokens=900)]
-)
-def test_if_the_second_call_fails_the_first_reply_is_handed_out(failure: Exception) -> None:
-    answers: list[Any] = ["one", failure]
-
-    def reply(_: Any) -> Any:
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    model = ScriptedModel(window=1_000, truncates=True, replies=reply)
-    compacter, _ = listening(trigger_tokens=10**6)
-    history = History(talk(20, 400))
-    got: Any = compacter.wrap(model.completion)("m", history)
-    assert got["choices"][0]["message"]["content"] == "one"
-    assert answers == []
-    assert history == talk(20, 400)
 
 
 @pytest.mark.parametrize("options", [{}, {"trigger_tokens": 10**6}])

@@ -149,8 +149,8 @@ class TestTheRoomForQuotes:
         self, policy: Any, target: int, reserved: int
     ) -> None:
         made = policy(8_000, recall=0.15)
-        found = TokenLimit(limit=target // 4, kind="input")
-        assert plan_of(made, target, "token_limit", found).reserved == reserved
+        made.limit = TokenLimit(limit=target // 4, kind="input")
+        assert plan_of(made, target, "token_limit").reserved == reserved
         assert plan_of(made, target, "threshold").reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
@@ -197,9 +197,7 @@ class TestTheTrigger:
     def test_waits_until_a_history_that_could_not_shrink_has_grown_by_a_quarter(
         self, policy: Any, begin: Any, stuck: int, fires: bool
     ) -> None:
-        dialogue = self.ahead(
-            policy, begin, known=ConversationState(calls=4, size_above_threshold=stuck)
-        )
+        dialogue = self.ahead(policy, begin, known=ConversationState(calls=4, stuck_size=stuck))
         assert self.fires(dialogue) is fires
         assert not [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
 
@@ -217,7 +215,7 @@ class TestTheTrigger:
         begin(made.complete()).expect(Send)
         # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
         assert targets == [2_500]
-        assert (known.last_attempt_at_call, known.size_above_threshold, known.tokens) == (5, 0, 0)
+        assert (known.last_attempt_at_call, known.stuck_size, known.tokens) == (5, 0, 0)
 
 
 class TestUsage:
@@ -246,7 +244,13 @@ class TestUsage:
     def test_that_is_far_too_small_says_that_the_prompt_was_cut(
         self, policy: Any, begin: Any, chars_per_token: float, learnt: bool, tokens: int, cut: bool
     ) -> None:
-        made = policy(8_000, overhead=2_000, chars_per_token=chars_per_token, learnt=learnt)
+        made = policy(
+            8_000,
+            overhead=2_000,
+            chars_per_token=chars_per_token,
+            learnt=learnt,
+            trigger_tokens=10**6,
+        )
         dialogue = self.ask(made, begin, tokens)
         dialogue.end()
         told = [event for event in dialogue.events if isinstance(event, SilentTruncation)]
@@ -344,7 +348,8 @@ class TestARefusal:
         self, policy: Any, limit: int | None, kind: Any, target: int
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500, window=3_000)
-        assert made.target(TokenLimit(limit=limit, kind=kind)) == target
+        made.limit = TokenLimit(limit=limit, kind=kind)
+        assert made.target() == target
 
     @pytest.mark.parametrize(
         ("found", "target"),
@@ -363,7 +368,8 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, target: int | None
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500)
-        assert plan_of(made, 8_000, "token_limit", found).target == target
+        made.limit = found
+        assert plan_of(made, 8_000, "token_limit").target == target
 
 
 @pytest.mark.parametrize(
@@ -392,5 +398,5 @@ class TestWhetherAPromptMayHaveBeenCut:
         ]
         request = Request(format=dialect.format, original=messages, messages=messages)
         texts = sum(map(len, request.conversation.texts()))
-        assert may_be_cut(messages, int(texts / 7.2))
-        assert not may_be_cut(messages, texts)
+        assert may_be_cut(messages, int(texts / 7.2), (), {})
+        assert not may_be_cut(messages, texts, (), {})

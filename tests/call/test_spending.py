@@ -1,4 +1,4 @@
-"""What a conversation pays: no summary that cannot help, no summarizer asked in vain for ever."""
+"""What a conversation pays: no summary that cannot help."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, CompactionEvent, InProcessMemory, Shorten
-from compacter.events import CompactionFailed
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -80,33 +79,6 @@ class TestACallThatCannotBeHelped:
         with pytest.raises(Exception, match="context"):
             completion("m", [*turns(20), {"role": "user", "content": "z" * 9_000}])
         assert completion("m", [*turns(40), {"role": "user", "content": "z" * 900}])
-
-
-class TestASummarizerThatFailsForEver:
-    def grow(self, writer: Writer, compactions: int) -> list[Any]:
-        events: list[Any] = []
-        compacter = Compacter(summarizer=writer, recall=None, on_event=events.append)
-        completion = compacter.wrap(ScriptedModel(window=1_000).completion)
-        history: list[Chat] = [{"role": "system", "content": "You are a clerk."}]
-        made = 0
-        while made < compactions:
-            history += turns(1, len(history))
-            completion("m", [*history, {"role": "user", "content": "And now?"}])
-            made = sum(isinstance(event, CompactionEvent) for event in events)
-        return events
-
-    def test_is_asked_less_and_less(self) -> None:
-        writer = Writer("")
-        events = self.grow(writer, 30)
-        assert writer.asked <= 20  # Without a pause 120.
-        failed = [event.error for event in events if isinstance(event, CompactionFailed)]
-        assert "SummarizerPausedError" in failed
-
-    def test_is_asked_again_and_used_when_it_answers(self) -> None:
-        writer = Writer(*[""] * 8, SAID)
-        events = self.grow(writer, 30)
-        made = [event for event in events if isinstance(event, CompactionEvent)]
-        assert [event.fallback for event in made[-5:]] == [False] * 5
 
 
 @pytest.mark.parametrize("strategy", [Shorten(), [Shorten()]])

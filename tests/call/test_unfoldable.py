@@ -12,17 +12,13 @@ import pytest
 from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter import Compacter
-from compacter.call.call import Call
-from compacter.call.reduce import advice, shorten_last_message
+from compacter.call.incompressible import advice, shorten_last_message
 from compacter.call.request import Request
 from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import FORMATS, MessageFormat, get_format
 from compacter.messages.parts import Part
-from compacter.options import Options
-from compacter.overflow import TokenLimit
-from compacter.runtime.io import run
 from compacter.summary.message import FRAME
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
 
@@ -33,25 +29,10 @@ PAGES = "".join(f"Page {n} tells of harbour {n} and of its ships. " for n in ran
 ASKED = f"Answer by this:\n<context>{PAGES}</context>\nWhich harbour is the oldest?"
 
 
-class Silent:
-    """Hears no event."""
-
-    async def emit(self, event: Event) -> Event:
-        return event
-
-
-def with_less_retrieved(request: Request, how: Any, target: int | None) -> Request | None:
-    """The request with a shorter last user message; ``None`` if it stays as it is."""
-    silent: Any = Silent()
-    call = Call(Options(), request, Calibration(), world=silent)
-    run(shorten_last_message(call, how, target, TokenLimit()))
-    return None if call.request is request else call.request
-
-
 def shorten_message(form: MessageFormat, message: Any, how: Any, excess: int) -> Any:
     """The only message of a request, which is too large by so many characters, as it is sent."""
     request = Request(format=form, original=[message], messages=[message])
-    shorter = with_less_retrieved(request, how, request.size - excess)
+    shorter = shorten_last_message(request, how, request.size - excess)
     return message if shorter is None else shorter.shortened
 
 
@@ -262,7 +243,7 @@ class TestAToolResultBesideTheUsersWords:
     def test_stays_whole_without_the_option(self, dialect: Dialect) -> None:
         with pytest.raises(TokenLimitError) as caught:
             self.ask(dialect, retrieved=None)
-        assert "so that the results of tools in it may be shortened" in caught.value.__notes__[0]
+        assert "the results of tools in it may be shortened" in caught.value.__notes__[0]
 
     def test_stays_whole_in_a_pinned_message(self, dialect: Dialect) -> None:
         with pytest.raises(TokenLimitError):
@@ -368,7 +349,7 @@ class TestHowMuchIsKept:
     def test_is_what_the_other_messages_leave(
         self, others: int, target: int | None, kept: int | None
     ) -> None:
-        shorter = with_less_retrieved(beside(others), first, target)
+        shorter = shorten_last_message(beside(others), first, target)
         assert (shorter is None) is (kept is None)
         if shorter is not None and kept is not None:
             assert kept - 50 <= shorter.size - others <= kept
@@ -376,12 +357,12 @@ class TestHowMuchIsKept:
             assert shorter.size == others + OPENAI.size(shorter.shortened)
 
     def test_is_halved_again_where_no_limit_is_known_until_it_is_less_than_the_others(self) -> None:
-        once = with_less_retrieved(beside(2_000), first, None)
+        once = shorten_last_message(beside(2_000), first, None)
         assert once is not None
-        twice = with_less_retrieved(once, first, None)
+        twice = shorten_last_message(once, first, None)
         assert twice is not None
         assert 3_450 <= twice.size <= 3_500
-        assert with_less_retrieved(twice, first, None) is None
+        assert shorten_last_message(twice, first, None) is None
 
     @pytest.mark.parametrize("how", [MARKS, first])
     def test_is_all_of_a_tool_result_in_the_same_message(self, how: Any) -> None:

@@ -81,8 +81,7 @@ def test_below_the_threshold(size: int, tokens: int, above: int, target: int | N
 @pytest.mark.parametrize(
     ("options", "tokens", "expected"),
     [
-        ({"prepare_tokens": 0.8}, 300, (-1.0, 1)),
-        ({"prepare_tokens": 0.8}, 400, (0.0, 1)),
+        ({"prepare_tokens": 0.8}, 799, (0.0, 1)),
         # Due at 970 tokens, 170 from now: so much more is compacted.
         ({"prepare_tokens": 0.8}, 800, (0.7 + 170 / 970, 3_880)),
         ({"prepare_tokens": 0.8, "compact_ratio": 0.3}, 970, (0.3, 3_880)),

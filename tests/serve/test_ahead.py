@@ -9,7 +9,6 @@ from typing import Any
 import openai
 import pytest
 
-from compacter.call.ahead import Preparations
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.targets import make_setup
 
@@ -60,23 +59,3 @@ def test_it_is_on_unless_it_is_turned_off(openai_server: Any) -> None:
 
     assert option() == 0.7
     assert option(prepare_tokens=None) is None
-
-
-def test_callers_are_told_apart(
-    serve: Serve, openai_server: Any, talk: Talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tenants: list[str] = []
-
-    def note(preparations: Any, *given: Any) -> None:
-        tenants.append(preparations.tenant())
-
-    monkeypatch.setattr(Preparations, "begin", note)
-    serving = serve(f"{openai_server.url}/v1", prepare_tokens=100)
-    for key in ("sk-one", "sk-two", "sk-one"):
-        with openai.OpenAI(base_url=f"{serving.url}/v1", api_key=key, max_retries=0) as client:
-            history: Any = talk(5, f"{key} {len(tenants)}")
-            client.chat.completions.create(model="m", messages=history[:-2])
-            client.chat.completions.create(model="m", messages=history)
-    assert len(tenants) == 3
-    assert tenants[0] == tenants[2] != tenants[1]
-    assert "" not in tenants

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.call.request import Request
-from compacter.compaction.conversation import Conversation
 from compacter.memory.record import prefix_digest
 from compacter.runtime.io import IO, run
 from compacter.runtime.locks import Lock
@@ -45,12 +44,20 @@ _NAME = "compacter-prepare"
 
 
 def copied(request: Request) -> Request:
-    """Return a copy of the request without quotes, which the program cannot change."""
+    """Return a copy of the request without quotes, which the program cannot change. It is read
+    again in the background.
+    """
     # Together: the messages of the one are those of the other.
     original, messages = copy.deepcopy((list(request.original), list(request.messages)))
-    read = request.conversation
-    made = Conversation(messages, request.format, pinned=read.pinned, rules=read.rules)
-    return replace(request, original=original, messages=messages, read=made, quotes="")
+    pinned = tuple(request.conversation.pinned)
+    return replace(
+        request,
+        original=original,
+        messages=messages,
+        read=None,
+        quotes="",
+        find_pinned=lambda _: pinned,
+    )
 
 
 @dataclass(eq=False, slots=True)
@@ -61,9 +68,6 @@ class Preparation:
     """Number of the caller's messages in the request before; once begun, in what is compacted."""
     digest: str = ""
     """Digest of these."""
-    shorter: int = 0
-    """How many more they were than those of the request. Another number shows that the conversation
-    was compacted since."""
     flight: Flight | None = None
     """Of the task that makes it; ``None`` if none was begun since the last compaction."""
     task: asyncio.Task[None] | None = None
@@ -76,23 +80,21 @@ class Preparations:
     def __init__(self) -> None:
         self.nursery: Any = None
         """Nursery for preparations of trio programs."""
-        self.tenant: Callable[[], str] = str
-        """Returns the caller on whose behalf the present call is made, if that is known."""
         self._lock = Lock()
         self.crowded: set[str] = set()
         """Servers that refused a call while a compaction was made ahead there."""
-        # Each with its caller and its server.
-        self._running: list[tuple[Flight, str, str]] = []
+        # Each with its server.
+        self._running: list[tuple[Flight, str]] = []
         # By the last messages of the request before.
         self._kept: LRUCache[str, Preparation] = LRUCache(_MOST_KEPT)
 
     def __bool__(self) -> bool:
-        return any(not flight.over() for flight, *_ in self._running)
+        return any(not flight.over() for flight, _ in self._running)
 
     def at(self, place: str) -> list[Flight]:
         """Return the flights that are under way at a server."""
         running = self._running
-        return [flight for flight, _, where in running if where == place and not flight.over()]
+        return [flight for flight, where in running if where == place and not flight.over()]
 
     def of(self, scope: str, request: Request) -> Preparation | None:
         """Return the preparation of a conversation; ``None`` if this request does not continue the
@@ -106,9 +108,9 @@ class Preparations:
         # may hold the time of day, or text retrieved for this call alone.
         said = [message for message in request.original if form.speaker(message) != "system"]
         body = said[:-1]
-        shorter = len(request.original) - len(request.messages)
-        # Those of the parent do not run in a forked child.
-        scope = f"{os.getpid()} {scope}"
+        # Those of the parent do not run in a forked child. With another number of messages that
+        # were compacted it is another preparation.
+        scope = f"{os.getpid()} {scope}{len(request.original) - len(request.messages)}"
 
         def key(at: int) -> str:
             # Fewer are the same in many conversations: "Done." and "Thanks!".
@@ -121,11 +123,9 @@ class Preparations:
             self._kept[key(len(body))] = kept
         # The messages that it is of, and perhaps later ones.
         continues = prefix_digest(form, body[: kept.count]) == kept.digest
-        if kept.flight is None or kept.shorter != shorter:
-            kept.flight = None  # The conversation was compacted since.
+        if kept.flight is None:
             kept.count = len(body)
             kept.digest = prefix_digest(form, body)
-            kept.shorter = shorter
         return kept if continues else None
 
     def begin(
@@ -143,7 +143,6 @@ class Preparations:
             make: Makes it; raises no ``Exception``.
             place: The server that is asked for the summary.
         """
-        tenant = self.tenant()
         is_trio = io.asynchronous and not io.awaits
         if is_trio and self.nursery is None:
             return
@@ -152,11 +151,9 @@ class Preparations:
         flight = Flight(loop, thread)
         with self._lock:
             self._running = [item for item in self._running if not item[0].over()]
-            mine = sum(of == tenant for _, of, _ in self._running)
-            # No caller takes all places.
-            if len(self._running) >= MOST_AT_ONCE or (tenant and mine >= MOST_AT_ONCE // 2):
+            if len(self._running) >= MOST_AT_ONCE:
                 return
-            self._running.append((flight, tenant, place))
+            self._running.append((flight, place))
             kept.flight = flight
         context = contextvars.copy_context()
         context.run(flight.enter)
@@ -189,6 +186,6 @@ class Preparations:
         In a sync program, those that need the event loop of this very thread are not waited for.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
-        for flight, *_ in list(self._running):
+        for flight, _ in list(self._running):
             await flight.wait(io, end - time.monotonic())
         return not self

@@ -7,32 +7,35 @@ answered or given up; from a reply it learns. It is pure: it awaits the methods 
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
-from compacter.call.attempt import Attempt
+from compacter.call.incompressible import advice
 from compacter.call.reduce import (
-    advice,
+    Attempt,
+    compact_early,
     compact_for_quotes,
-    compact_to,
     enforce_prepared,
     reduce_request,
 )
-from compacter.call.request import LEAST_CUT, calibrate, missing_tokens
-from compacter.compaction.sizes import MARGIN, TARGET_SHARE
+from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
+from compacter.compaction.sizes import MARGIN
 from compacter.errors import CompactionError, FunctionError, add_note
-from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation
-from compacter.messages.replies import SEALED, Reply, tokens_read
+from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation, Trigger
+from compacter.messages.replies import NO_ROOM, SEALED, Reply, tokens_read
 from compacter.options import TriggerFacts
-from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from compacter.overflow import TokenLimit
+
+_FULL = 0.98
+"""Share of the window from which prompt and reply count as filling it; servers reserve a few
+tokens."""
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
 _ENOUGH = 1_000
@@ -46,69 +49,76 @@ class Call(Attempt):
 
     async def complete(self) -> object:
         """Return the reply. Raises the exceptions of the call and those of ``recover``."""
-        self.state.calls += 1
+        state = self.state
+        state.calls += 1
         if self.options.memory is not None:
-            view = await self.world.look_up()
-            self.request = self.request.with_view(view) or self.request
-        await self._compact_if_due()
+            self.request = self.request.with_view(await self.world.look_up())
+        if state.late is None:
+            await self._compact_if_due()
+        else:
+            self.limit = state.late
+            state.late = None
+            await self._compact_late()
         reply = await self._send_with_quotes()
-        if reply.token_limit is None:
-            return await self._accept(reply)
-        self.state.last_attempt_at_call = self.state.calls
+        if self._limit_of(reply) is None:
+            return await self._accept(reply.raw)
+        state.last_attempt_at_call = state.calls
         return await self.recover(reply)
 
-    async def recover(self, refused: Reply) -> object:
-        """Make the request smaller and call again, as long as that helps and is allowed.
+    async def recover(self, reply: Reply) -> object:
+        """Make the request smaller and call again, as long as the ``reply`` is a token limit, and
+        another try helps and is allowed.
 
-        ``refused`` is the reply with the token limit. Raises the provider's own last exception,
-        with a note that lists the rounds, if the call is given up; ``CompactionError`` if there is
-        neither a summary nor a fallback.
+        Raises the provider's own last exception, with a note that lists the rounds, if the call is
+        given up; ``CompactionError`` if there is neither a summary nor a fallback.
         """
-        if refused.token_limit is None or not self.is_confirmed(refused.token_limit):
-            return refused.raw
         most = self.options.max_retries
         stop = stop_after_attempt(1 + most) if isinstance(most, int) else most
         rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
-        while refused.token_limit is not None:
-            limit = calibrate(self.request, self.calibration, refused.token_limit)
-            error = refused.error or RuntimeError("the reply says that the request is too long")
+        while (limit := self._limit_of(reply)) is not None:
+            self.limit = calibrate(self.request, self.calibration, limit)
+            error = reply.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 reason = "no rounds are left" if self.tried else "max_retries=0"
-                return await self._give_up(refused, limit, reason)
+                return await self._give_up(reply, reason)
             rounds.prepare_for_next_attempt()
             try:
-                done = await reduce_request(self, limit, error)
+                done = await reduce_request(self, error)
             except CompactionError as failure:
                 # Without a cause of its own: from the error for which the summary was needed.
-                raise failure from failure.__cause__ or refused.error
+                raise failure from failure.__cause__ or reply.error
             if not done:
-                return await self._give_up(refused, limit, "nothing more can be reduced")
+                return await self._give_up(reply, "nothing more can be reduced")
             self.tried.append(done)
-            refused = await self._send_with_quotes()
-        return refused.raw
+            reply = await self._send_with_quotes()
+        return reply.raw
 
-    async def _send_with_quotes(self) -> Reply:
-        """Send the request, with quotes for its question if messages were compacted, and return the
-        reply.
+    def _limit_of(self, reply: Reply) -> TokenLimit | None:
+        """Return the token limit of a reply; ``None`` without one, or if it is a reply that was cut
+        off, and not because the window was full.
 
-        A token limit is in the reply; any other error is raised.
+        The window is full if the reply is below the caller's output limit, and prompt and reply
+        fill it; if the window is unknown, if the reply has one token at most.
         """
-        await self._add_quotes()
-        request = self.request
-        reply = await self.world.send(request.sent, request.options_sent)
-        if reply.token_limit is not None and not self.is_confirmed(reply.token_limit):
-            return replace(reply, token_limit=None)
-        return reply
+        limit = reply.token_limit
+        if limit is None or limit.source != NO_ROOM:
+            return limit
+        written = limit.output_tokens or 0
+        used = written + (limit.input_tokens or 0)
+        window = self.calibration.window
+        is_full = used >= window * _FULL if window else written <= 1
+        return limit if is_full and written < (self.request.output_tokens or inf) else None
 
-    async def _give_up(self, refused: Reply, limit: TokenLimit, reason: str) -> object:
+    async def _give_up(self, refused: Reply, reason: str) -> object:
         """Raise the provider's own exception, with a note; return the reply if that refused."""
+        limit = self.limit
         is_sealed = limit.source == SEALED
-        if refused.error and is_sealed and not self.tried:
-            raise refused.error
         rounds = len(self.tried)
-        target = self.target(limit)
-        if self.tried and target is not None and self.staying > target:
+        if refused.error and is_sealed and not rounds:
+            raise refused.error
+        target = self.target()
+        if rounds and target is not None and self.staying > target:
             self.state.incompressible_size = self.staying
         await self.emit(
             RetriesExhausted,
@@ -118,7 +128,7 @@ class Call(Attempt):
             limit=limit.limit,
             requested=limit.requested,
         )
-        if self.tried:
+        if rounds:
             await self.world.forget()
         if refused.error is None:
             return refused.raw
@@ -131,40 +141,44 @@ class Call(Attempt):
 
     # -- before the request ------------------------------------------------------------------------
 
+    async def _compact_late(self) -> None:
+        """Compact after a stream of the call before has ended in a token limit."""
+        if self.limit.limit:
+            self.calibration.state_window(self.limit.limit)
+        target = self.target()
+        fits = target is not None and self.request.conversation.size <= target
+        if not fits and self.options.max_retries != 0:
+            await compact_early(self, target, "token_limit")
+
     async def _compact_if_due(self) -> None:
         """Compact if the request has reached the threshold. What was made ahead is also put in
         force if the request would exceed the window.
         """
-        prepares = self.options.prepare_tokens is not None
         trigger = self.options.trigger_tokens
-        if trigger is None and not prepares:
+        if trigger is None and self.options.prepare_tokens is None:
             return
         state = self.state
-        window = self.calibration.window
         limit = self.sizes.trigger
         if isinstance(trigger, float) and limit is None:
-            await self.warn_of_unknown_window("threshold")
+            await self._warn_of_unknown_window("threshold")
         if state.calls == 1:
             return
         tokens = await self._estimate_tokens()
         if callable(trigger) and await self._decides(trigger, tokens):
             limit = tokens
-        if (
-            prepares
-            and tokens >= min(limit or inf, (window or inf) * MARGIN)
-            and (await enforce_prepared(self))
-        ):
+        due = min(limit or inf, (self.calibration.window or inf) * MARGIN)
+        if tokens >= due and await enforce_prepared(self):
             tokens = await self._estimate_tokens()
         if limit is None:
             return
-        target = self.sizes.below(limit, self.request.size, tokens, state.size_above_threshold)
+        target = self.sizes.below(limit, self.request.size, tokens, state.stuck_size)
         if target is None:
             return
         if self.in_cool_down and tokens < limit * _FAR_OVER:
             await self.emit(CompactionSkipped, trigger="threshold", reason="cool_down")
-        elif await compact_to(self, max(1, target - self.request.overhead), "threshold"):
+        elif await compact_early(self, max(1, target - self.request.overhead), "threshold"):
             left = await self._estimate_tokens()
-            state.size_above_threshold = self.request.size if left >= limit else 0
+            state.stuck_size = self.request.size if left >= limit else 0
 
     async def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> bool:
         """Return whether the user's function wants a compaction; False if it fails."""
@@ -178,7 +192,7 @@ class Call(Attempt):
         try:
             return trigger(facts)
         except FunctionError as error:
-            await self.emit_failure("threshold", error)
+            await self.emit_failure(error, trigger="threshold")
             return False
 
     async def _estimate_tokens(self) -> int:
@@ -194,105 +208,97 @@ class Call(Attempt):
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
             except FunctionError as error:
-                await self.emit_failure("threshold", error)
+                await self.emit_failure(error, trigger="threshold")
         size = request.size
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
         return tokens(size)
 
-    # -- quotes ------------------------------------------------------------------------------------
+    async def _warn_of_unknown_window(self, trigger: Trigger) -> None:
+        """Send the event that the option is a share of an unknown window, once for a model."""
+        if not self.calibration.warned:
+            self.calibration.warned = True
+            await self.emit(CompactionSkipped, trigger=trigger, reason="unknown_window")
 
-    async def _add_quotes(self) -> None:
-        """Add quotes for the question of the request, if messages were compacted.
+    # -- the request and its reply -----------------------------------------------------------------
 
-        They only take room that is free. A question or an agent's step, for which there are quotes
-        and no room, has the next compaction made now: it is due soon, as the request fills the
-        window.
+    async def _send_with_quotes(self) -> Reply:
+        """Send the request, with quotes for its question if messages were compacted, and return the
+        reply.
+
+        A token limit is in the reply; any other error is raised. Quotes only take room that is
+        free. A question or an agent's step, for which there are quotes and no room, has the next
+        compaction made now: it is due soon, as the request fills the window.
         """
         request = self.request
-        if not (self.quotes and request.is_compacted):
-            return
+        room = self.sizes.room
+        # With the last try they may be refused, and then the request could not be sent without.
         is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
-        if (is_last and self.sizes.room is None) or request.conversation.last_user is None:
-            # They may be refused, and then the request could not be sent without them.
-            return
-        wanted, free = self.room_for_quotes()
-        text = await self.quote(min(wanted, free))
-        if not text and self.sizes.room is not None and min(wanted, free) < min(wanted, _ENOUGH):
-            await compact_for_quotes(self, wanted, free)
+        if (
+            self.quotes
+            and self.options.recall is not None
+            and request.is_compacted
+            and not (is_last and room is None)
+            and request.conversation.last_user is not None
+        ):
+            wanted, free = self.room_for_quotes()
+            free = min(wanted, free)
+            text = await self.quote(free)
+            if not text and room is not None and free < min(wanted, _ENOUGH):
+                await compact_for_quotes(self, free)
+        request = self.request
+        reply: Reply = await self.world.send(request.sent, request.options_sent)
+        return reply
 
-    # -- the reply ---------------------------------------------------------------------------------
-
-    async def _accept(self, reply: Reply) -> object:
-        """Learn from the reply's usage, and return the reply.
-
-        With a trigger, a prompt that the server has truncated is compacted and sent once more, if a
-        round is allowed.
-        """
+    async def _accept(self, raw: object) -> object:
+        """Learn from the usage of the reply, and return the reply."""
         request = self.request
         calibration = self.calibration
-        calibration.take(tokens_read(reply.raw))
+        calibration.take(tokens_read(raw))
         # What is learnt never depends on a hook, as it decides what is sent. To read a whole
         # history for its size alone would take too long once the model is known.
-        learns = self.learns or not calibration.learnt or request.read is not None
-        tokens = 0
-        is_cut = False
-        if learns or self.watched:
-            tokens, is_cut = await self.read_usage(reply.raw)
-        if not is_cut:
-            if tokens and learns:
-                self.note_usage(tokens)
-            if self.options.prepare_tokens is not None:
-                await self._begin_ahead(tokens)
-            return reply.raw
-        if self.options.trigger_tokens is None or self.options.max_retries == 0:
-            return reply.raw
-        target = int(tokens * TARGET_SHARE * calibration.chars_per_token) - request.overhead
-        self.request = replace(request, quotes="")
-        if await compact_to(self, max(1, target), "threshold"):
-            with suppress(Exception):  # The first call has succeeded; its reply is returned.
-                again = await self._send_with_quotes()
-                if again.token_limit is None:
-                    read, is_cut = await self.read_usage(again.raw)
-                    if read and not is_cut:
-                        self.note_usage(read)
-                    return again.raw
-        self.request = request
-        return reply.raw
+        options = self.options
+        prepares = options.prepare_tokens is not None
+        needs_size = prepares or options.trigger_tokens is not None
+        learns = needs_size or not calibration.learnt or request.read is not None
+        tokens = await self.read_usage(raw) if learns or self.watched else 0
+        if tokens and learns:
+            calibration.learn(request.size, tokens, request.tokens_of_one)
+            # Without the quotes: the next request may have others, or none.
+            quotes = len(request.quotes)
+            self.state.tokens = tokens - calibration.tokens(quotes)
+            self.state.characters = request.size - quotes
+        if prepares:
+            await self._begin_ahead(tokens)
+        return raw
+
+    async def read_usage(self, raw: object) -> int:
+        """Return the tokens that the server has read; 0 if the reply does not state them, or if the
+        server has silently truncated the prompt, of which it sends an event.
+        """
+        tokens = tokens_read(raw)
+        request = self.request
+        expected = tokens and expected_tokens(request.size, tokens, self.calibration)
+        if expected:
+            # Once more by its texts alone: sizes of media are estimates, and old reasoning is not
+            # always read.
+            words = sum(map(len, request.conversation.texts())) + request.overhead
+            expected = expected_tokens(words, tokens, self.calibration)
+        if not expected:
+            return tokens
+        if tokens >= LEAST_CUT:
+            await self.emit(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
+        return 0
 
     async def _begin_ahead(self, tokens: int) -> None:
         """Start the next compaction in the background once the request, which had so many input
-        tokens, is large enough. From half that size on, note the request, so that the next one can
-        be recognised as its continuation.
+        tokens, is large enough. Before, note the request, so that the next one can be recognised as
+        its continuation.
         """
         quotes = len(self.request.quotes)
         tokens = tokens or self.calibration.tokens(self.request.size)
         ahead = self.sizes.ahead(tokens - self.calibration.tokens(quotes))
         if ahead is None:
-            await self.warn_of_unknown_window("prepared")
-        elif ahead[0] >= 0:
+            await self._warn_of_unknown_window("prepared")
+        else:
             await self.world.prepare(self, *ahead)
-
-    async def read_usage(self, raw: object) -> tuple[int, bool]:
-        """Return the tokens that the server has read, and whether it has silently truncated the
-        prompt, of which it sends an event. The tokens are 0 if what a reply states is no number of
-        them.
-        """
-        tokens = tokens_read(raw)
-        expected = missing_tokens(self.request, self.calibration, tokens) if tokens else None
-        if expected is None:
-            return tokens, False
-        if tokens < LEAST_CUT:
-            return 0, False
-        await self.emit(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
-        return tokens, True
-
-    def note_usage(self, tokens: int) -> None:
-        """Learn from the usage of a reply to the request."""
-        request = self.request
-        calibration = self.calibration
-        calibration.learn(request.size, tokens, request.tokens_of_one)
-        # Without the quotes: the next request may have others, or none.
-        quotes = len(request.quotes)
-        self.state.tokens = tokens - calibration.tokens(quotes)
-        self.state.characters = request.size - quotes

@@ -1,120 +1,76 @@
 """Does what a call and a compaction ask for, in sync and async programs.
 
-In this order: requests for summaries, events and hooks, the wrapped function, memory and quotes.
+In this order: requests for summaries, events and hooks, memory, compactions made ahead, and quotes.
+Requests are sent in ``send.py``.
 """
 
 from __future__ import annotations
 
 import math
+import secrets
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter.call import ahead, streams
-from compacter.call.arguments import Args, Binding, Named
-from compacter.call.attempt import Attempt
-from compacter.call.one_summary import OneSummary
-from compacter.call.reduce import compact_ahead
-from compacter.call.request import ConversationState, Request, holds_secrets
-from compacter.call.state import GiveUps, State
-from compacter.call.summarizer import Summarizer
+from compacter.call import ahead
+from compacter.call.reduce import Attempt, compact_ahead
+from compacter.call.request import Request, holds_secrets
+from compacter.call.send import Sender
 from compacter.call.world import DEFERRED, step_through
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import (
     CompactionEvent,
-    CompactionFailed,
     CompactionStarted,
     Event,
     PassagesRecalled,
-    PreparationFailed,
 )
 from compacter.memory.match import View
 from compacter.memory.record import Record, prefix_digest
-from compacter.messages.fields import Unencodable, first
+from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.runtime.io import IO
-from compacter.runtime.single_flight import LONGEST_WAIT, Flight
+from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from compacter.recall.frame import Quotation
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
-# After so many failed compactions in a row, only every `_PAUSE`th asks the summarizer again.
-_MOST_FAILED = 3
-_PAUSE = 10
-_CROWDED = "the server takes one request at a time; none is made ahead there from now on"
-# Statuses of a server that takes no further request now: too many, not available, overloaded.
-_BUSY = (429, 503, 529)
-_STATUS = (
-    "status_code",
-    "response.status_code",
-    "code",
-    "response.ResponseMetadata.HTTPStatusCode",
-)
-
-
-def is_busy(reply: Reply) -> bool:
-    """Return whether a reply is the refusal of a server that takes no further request now."""
-    is_other = reply.error is None or reply.token_limit is not None
-    return not is_other and first(reply.error, _STATUS) in _BUSY
-
-
-class SummarizerPausedError(RuntimeError):
-    """The summarizer was not asked, as it has failed too often in this conversation."""
+# Duration of a claim, and longest wait for another process's claim, in seconds. Most summaries take
+# less; where its process has died, nobody waits for longer.
+_CLAIM_SECONDS = 30.0
+# Seconds between two requests for a claim: short beside a summary, long beside a round trip.
+_CLAIM_POLL = 0.05
 
 
 @dataclass(kw_only=True, eq=False)
-class Performer:
+class Performer(Sender):
     """Does what one call asks for, or one compaction by hand. `close` ends its flight and its
     claims.
     """
 
-    state: State
-    """State that the calls of a Compacter share."""
-    io: IO
-    """Sync or async."""
-    model: str | None = None
-    """Name of the model; of the function if the call has no model."""
     large: bool = False
     """Whether the history is so large that computations on it must not block an event loop."""
-    function: Callable[..., Any] | None = None
-    """The wrapped function; ``None`` for a compaction by hand."""
-    binding: Binding = field(default_factory=Binding)
-    args: Args = ()
-    kwargs: Named = field(default_factory=dict)
-    request: Request = None  # type: ignore[assignment]  # once it has been read; never by hand
-    """The caller's own request."""
     calibration: Calibration = field(default_factory=Calibration)
     """What is known of the model."""
-    conversation: ConversationState = field(default_factory=ConversationState)
     scope: str = ""
     """Part of each record's key; the same for calls that may share a summary."""
-    place: str = ""
-    """The server of the call, as far as it is known."""
-    as_passed: bool = True
-    """Whether ``request.original`` is what the caller passed: no ``History``, and without quotes of
-    an earlier call."""
     history: Any = None
     """The ``History`` that was passed in place of a list."""
     version: object = None
     """Its version at the time of the call."""
     is_ahead: bool = False
     """Whether it makes or reads a compaction that is not in force yet."""
-    last: Reply | None = None
-    """Last reply of the wrapped function."""
     # Plain class attributes, so that `replace()` resets them.
     # Used part of `timeout`, in seconds: time of the summarizer, and of waiting for another call's
     # summary.
     _spent = 0.0
-    # Whether the summarizer was asked since the last event of a failure.
-    _asked = False
+    _is_closed = False
 
     def __post_init__(self) -> None:
         self._started = time.monotonic()
@@ -122,8 +78,8 @@ class Performer:
         self._views: list[tuple[Sequence[Message], str]] = []
         # Records that this call has stored.
         self._made: list[Record] = []
-        self._one = OneSummary(self.state, self.io)
-        self._summarizer: Summarizer | None = None
+        # Functions that release its flight and its claims.
+        self._held: list[Callable[[], object]] = []
 
     @property
     def world(self) -> Any:
@@ -151,38 +107,13 @@ class Performer:
         return max(0.0, limit - self._spent)
 
     async def ask(self, question: AskSummarizer) -> Reply:
-        """Send a prompt to the summarizer; raises its exceptions.
-
-        One that has failed several times in a row is asked for every tenth compaction only, if
-        there is a fallback.
-        """
-        failed = self.conversation.failed_in_a_row
-        if failed >= _MOST_FAILED and failed % _PAUSE and self.state.options.fallback:
-            self.conversation.failed_in_a_row += 1
-            raise SummarizerPausedError(f"it has failed {failed} times in this conversation")
-        self._asked = True
+        """Send a prompt to the summarizer; raises its exceptions."""
         left = self.time_left()
         began = time.monotonic()
         try:
-            return await self._asker().request(question, None if left == math.inf else left)
+            return await self.request_summary(question, None if left == math.inf else left)
         finally:
             self._spent += time.monotonic() - began
-
-    def _asker(self) -> Summarizer:
-        """Return what requests this call's summaries."""
-        if self._summarizer is None:
-            self._summarizer = Summarizer(
-                state=self.state,
-                io=self.io,
-                model=self.model,
-                function=self.function,
-                binding=self.binding,
-                args=self.args,
-                kwargs=self.kwargs,
-                place=self.place,
-                form=None if self.function is None else self.request.format,
-            )
-        return self._summarizer
 
     # -- events and hooks --------------------------------------------------------------------------
 
@@ -190,16 +121,11 @@ class Performer:
         """Send an event to totals, log and hooks, and return it with its ``duration``."""
         if isinstance(event, CompactionStarted):
             self._started = time.monotonic()
-            self._asker().cached_tokens = 0
-        elif isinstance(event, CompactionFailed):
-            self.conversation.failed_in_a_row += self._asked
-            self._asked = False
+            self.cached_tokens = 0
         elif isinstance(event, CompactionEvent):
             seconds = time.monotonic() - self._started
-            cached = self._asker().cached_tokens
-            event = event.model_copy(update={"duration": seconds, "cached_tokens": cached})
-            if event.summarizer_calls and not event.fallback:
-                self.conversation.failed_in_a_row = 0
+            update = {"duration": seconds, "cached_tokens": self.cached_tokens}
+            event = event.model_copy(update=update)
         await self.state.emit(self.io, event)
         return event
 
@@ -215,56 +141,7 @@ class Performer:
             return None
         return answer if isinstance(answer, CompactionPlan) else plan
 
-    # -- the wrapped function ----------------------------------------------------------------------
-
-    async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
-        """Call the wrapped function with these messages, and ``options`` in place of the caller's
-        (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of
-        its is raised.
-        """
-        last = self.last
-        if last is not None and last.token_limit is not None and last.error is None:
-            await streams.close(self.io, last.raw)
-        args = self.args
-        kwargs = self.kwargs
-        binding = self.binding
-        unchanged = self.as_passed and messages is self.request.original
-        preparations = self.state.preparations
-        beside = preparations.at(self.place) if preparations else ()
-        if options or not unchanged:
-            # The caller's own object if nothing was compacted: it may be a text, or a list that the
-            # function adds to.
-            given = binding.messages(args, kwargs) if unchanged else list(messages)
-            args, kwargs = binding.replace(args, kwargs, given, options)
-        reply = await self._send_once(args, kwargs)
-        if beside and is_busy(reply):
-            await self._give_way(beside)
-            reply = await self._send_once(args, kwargs)
-        self.last = reply
-        if reply.error is not None and reply.token_limit is None:
-            raise reply.error
-        return reply
-
-    async def _send_once(self, args: Args, kwargs: Named) -> Reply:
-        """Call the wrapped function; a token limit and any ``Exception`` are in the reply."""
-        detect = partial(self.state.limit_since, GiveUps.count)
-        function: Any = self.function
-        try:
-            raw = await self.io.call(function, *args, **kwargs)
-            return await streams.opened(self.io, raw, detect, self.binding.quiet)
-        except Exception as error:  # noqa: BLE001 - in the reply
-            return Reply(token_limit=detect(error), error=error)
-
-    async def _give_way(self, beside: Sequence[Flight]) -> None:
-        """Wait for the compactions that were made ahead at this call's server when it refused the
-        call as one too many. None is made ahead there from then on.
-        """
-        self.state.preparations.crowded.add(self.place)
-        for flight in beside:
-            await flight.wait(self.io, LONGEST_WAIT)
-        await self.emit(PreparationFailed(reason=_CROWDED, **self.request.named))
-
-    # -- memory and quotes -------------------------------------------------------------------------
+    # -- memory ------------------------------------------------------------------------------------
 
     async def look_up(self, head: Sequence[Message] = ()) -> View | None:
         """Return the compacted view of the caller's messages from memory, or ``None``.
@@ -276,7 +153,7 @@ class Performer:
             began = time.monotonic()
             digest = partial(prefix_digest, self.request.format, head, self.scope)
             with suppress(Unencodable):  # It has no key then, so other calls cannot be found.
-                await self._one.lead(await self.compute(digest), self.time_left())
+                await self._lead(await self.compute(digest))
             self._spent += time.monotonic() - began
         view = await self.view()
         if view is not None:
@@ -301,7 +178,7 @@ class Performer:
             return
         record = await self._use_memory("remember", after, self.calibration.window)
         # Released first: waiting calls can use the record while the model answers.
-        self._one.release()
+        self._release()
         if record and not self.is_ahead:
             self._made.append(record)
             self._views.append((after, record.id))
@@ -329,6 +206,76 @@ class Performer:
             return await use(io=self.io, large=self.large)
         return None
 
+    # -- one summary for all calls that need it ----------------------------------------------------
+
+    async def _lead(self, key: str) -> None:
+        """Become the call that makes this compaction, or wait for the call that already does: by
+        flights in this process, by claims of the memory among processes. A memory that never grants
+        a claim is not waited for.
+
+        ``key`` is the digest of what is compacted, with its scope.
+        """
+        state = self.state
+        flight, leads = state.flights.join(key)
+        seconds = self.time_left()
+        if not leads:
+            await flight.wait(self.io, min(LONGEST_WAIT, seconds))
+            return
+        self._hold(flight.release)
+        if state.memory is None or not state.memory.blocking:
+            return
+        end = time.monotonic() + min(_CLAIM_SECONDS, seconds)
+        while not await self._is_granted(key):
+            if state.grants is None:
+                state.grants = await self._is_granted(f"probe {secrets.token_hex()}")
+            if not state.grants or time.monotonic() > end:
+                return
+            await self.io.sleep(_CLAIM_POLL)
+        state.grants = True
+
+    async def _is_granted(self, key: str) -> bool:
+        """Request the claim, and return whether it was granted; True if the memory fails. It is
+        released when the call is closed.
+        """
+        state = self.state
+        memory: Any = state.memory
+
+        def claim() -> bool:
+            # Kept in the thread, so that a claim granted after a cancellation is released too.
+            claimed: Any = True
+            with state.safely("memory"):
+                claimed = memory.claim(key, _CLAIM_SECONDS)
+            release = getattr(claimed, "release", None)
+            if callable(release):
+                self._hold(partial(self.io.beside, partial(self._give_back, release)))
+            return claimed is not None and claimed is not False
+
+        return await self.io.thread(claim)
+
+    def _give_back(self, release: Callable[[], object]) -> None:
+        """Release a flight or a claim; its failure is logged."""
+        with self.state.safely("memory"):
+            release()
+
+    def _hold(self, release: Callable[[], object]) -> None:
+        """Have a flight or a claim released when the call is closed; at once if it is."""
+        self._held.append(release)
+        if self._is_closed:
+            self._release()
+
+    def _release(self) -> None:
+        """Release the flight and the claims."""
+        with suppress(IndexError):  # None is left: a thread with a late claim may be here too.
+            while True:
+                self._give_back(self._held.pop())
+
+    def close(self) -> None:
+        """Release the flight and the claims, and those that are granted later."""
+        self._is_closed = True
+        self._release()
+
+    # -- compactions made ahead --------------------------------------------------------------------
+
     async def prepare(self, call: Attempt, ratio: float, target: int) -> None:
         """Have this compaction made in the background, unless that is done or under way, or the
         request does not continue the one before.
@@ -342,9 +289,16 @@ class Performer:
                 return
             request = await self.compute(partial(ahead.copied, call.request))
             maker = replace(self, request=request, is_ahead=True)
-            call = replace(call, request=request, world=maker.world)
-            make = partial(compact_ahead, call, maker, ratio, target)
-            preparations.begin(preparation, self.io, make, self.place)
+            # Without a fallback: a failing summarizer is asked again when the compaction is due.
+            update = {"compact_ratio": ratio, "fallback": ()}
+            options = call.options.model_copy(update=update)
+            call = replace(call, request=request, world=maker.world, options=options)
+            preparations.begin(
+                preparation,
+                self.io,
+                lambda: maker.conduct(compact_ahead(call, target)),
+                self.place,
+            )
 
     async def find_prepared(self, request: Request) -> View | None:
         """Return the view of the caller's messages that was made ahead, or ``None``.
@@ -366,6 +320,8 @@ class Performer:
             find = partial(self.state.preparations.of, self.scope, request)
             return await self.compute(find)
         return None
+
+    # -- quotes ------------------------------------------------------------------------------------
 
     async def quote(self, question: Quote) -> str:
         """Return quotes of compacted messages for the newest user message, or an empty string."""
@@ -396,7 +352,3 @@ class Performer:
         with self.state.safely("recall"):
             return self.state.recall().quotes(question, tuple(self._views))
         return None
-
-    def close(self) -> None:
-        """Release this call's flight and claims, and those that are granted later."""
-        self._one.close()

@@ -95,6 +95,4 @@ async def _search(call: Call, each: object) -> str:
     query = tool.query_of(each)
     if not query:
         return tool.NO_QUERY
-    asked = call.question(0, query=query)
-    text: str = await call.world.quote(asked)
-    return text or tool.NOTHING
+    return await call.quote(0, query=query) or tool.NOTHING

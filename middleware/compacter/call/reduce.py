@@ -1,4 +1,4 @@
-"""The ways to make the request of a call smaller.
+"""One call as far as it has got, and the ways to make its request smaller.
 
 Pure. `reduce_request` takes the next way after a refusal: without quotes, with a lower output
 limit, with a shorter last user message, or with the history compacted.
@@ -6,57 +6,168 @@ limit, with a shorter last user message, or with the history compacted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from compacter.call.attempt import Attempt
-from compacter.call.request import FEWEST_QUOTED, Request, facts_of
+from compacter.call.incompressible import shorten_last_message
+from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
+from compacter.call.world import DEFERRED, World
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
-from compacter.compaction.sizes import GROWN, MOST_RESERVED, Calibration
-from compacter.compaction.strategies import shorten_message
+from compacter.compaction.sizes import GROWN, MOST_RESERVED, Calibration, Sizes
+from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
+    CompactionFailed,
     CompactionReused,
     CompactionSkipped,
+    Event,
     MaxTokensAdjusted,
     MessageShortened,
     PreparationFailed,
     SealedContentRemoved,
     Trigger,
 )
-from compacter.messages.parts import Kind
 from compacter.messages.replies import SEALED
-from compacter.options import Retrieved
-from compacter.summary.message import FRAME, rule_lines
-from compacter.text.shorten import shorten
+from compacter.options import Options
+from compacter.overflow import TokenLimit
 
-if TYPE_CHECKING:
-    from compacter.overflow import TokenLimit
-
-WORTH = 0.9
+_WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
 larger one is left of an earlier preparation, and the request contains it already."""
-_RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
 _OUTPUT_MARGIN = 8
 """Tokens left free when the output limit is lowered, for those that a chat template adds."""
 
 
-async def reduce_request(call: Attempt, limit: TokenLimit, error: Exception) -> str:
+@dataclass(eq=False)
+class Attempt:
+    """One call, and the request that it sends next."""
+
+    options: Options
+    """Options of the Compacter."""
+    request: Request
+    """Request that is sent next; at first the caller's own."""
+    calibration: Calibration
+    """Calibration of the model; updated by this call."""
+    state: ConversationState = field(default_factory=ConversationState)
+    """The conversation's state between calls."""
+    watched: bool = True
+    """Whether someone listens to events, such as that of a prompt that the server has truncated."""
+    limit: TokenLimit = field(default_factory=TokenLimit)
+    """Token limit of the last refusal; an empty one before the first."""
+    world: World = DEFERRED
+    """Does what the call asks for; by default each step is left to who drives it."""
+    quotes: bool = True
+    """Whether quotes may be sent; not after a request with quotes was refused."""
+    tried: list[str] = field(default_factory=list)
+    """Descriptions of the steps that made the request smaller."""
+    sought: bool = False
+    """Whether this call has looked for quotes without room for them: once is enough."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of this call."""
+        request = self.request
+        return Sizes(self.options, self.calibration, request.overhead, request.output_tokens or 0)
+
+    @property
+    def staying(self) -> int:
+        """Size of what no compaction removes, in characters."""
+        read = self.request.conversation
+        return read.size - read.free - self.request.saved
+
+    @property
+    def attempt(self) -> int:
+        """Number of the round, from 1."""
+        return len(self.tried) + 1
+
+    @property
+    def in_cool_down(self) -> bool:
+        """Whether the last compaction of this conversation is so recent that the next one waits."""
+        state = self.state
+        return 0 < state.last_attempt_at_call >= state.calls - self.options.min_calls_between
+
+    def target(self, chars_per_token: float = 0.0) -> int | None:
+        """Return the largest size of the messages, in characters, with which the request fits;
+        ``None`` if no limit is known.
+
+        By the calibration's characters of a token, unless others are given.
+        """
+        limit = self.limit
+        output = self.request.output_that_counts(limit)
+        return self.sizes.target(limit.limit, output, chars_per_token)
+
+    def room_for_quotes(self) -> tuple[int, int]:
+        """Return the largest size that quotes may have, and how many characters are free (negative
+        if the request is too large), counted in characters of the request's own script.
+        """
+        return self.sizes.quotes(self.request.size, self.request.tokens_of_one)
+
+    async def quote(self, room: int, *, sent: bool = True, query: str = "") -> str:
+        """Return quotes of compacted messages, and add them to the request if they are ``sent``.
+
+        Args:
+            room: Their largest size, in characters.
+            sent: Whether they are for the request; otherwise they are only looked for.
+            query: A query of the model's, in place of the newest message's question; its answer
+                may be of any size.
+        """
+        if room < FEWEST_QUOTED and not query:
+            return ""
+        request = self.request
+        text: str = await self.world.quote(
+            Quote(
+                request.original,
+                request.conversation,
+                room,
+                request.archive,
+                request.digest,
+                request.tokens_of_one,
+                sent,
+                query,
+            )
+        )
+        if text and sent and not query:
+            self.request = replace(request, quotes=text)
+        return text
+
+    async def emit(self, kind: type[Event], **facts: Any) -> None:
+        """Send an event of this kind, with the names of model and conversation."""
+        await self.world.emit(kind(**facts, **self.request.named))
+
+    async def emit_failure(
+        self, error: Exception, kind: type[Event] = CompactionFailed, **facts: Any
+    ) -> None:
+        """Send the event of a failure: of a function of the user's, which a ``FunctionError``
+        describes, or else of the summary.
+        """
+        cause = error.__cause__ if isinstance(error, CompactionError) else error
+        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
+        await self.emit(
+            kind,
+            reason=str(error) if isinstance(error, FunctionError) else "no summary could be had",
+            error="" if raised is None else type(raised).__name__,
+            cause=cause if isinstance(cause, Exception) else None,
+            **facts,
+        )
+
+
+# -- after a refusal -------------------------------------------------------------------------------
+
+
+async def reduce_request(call: Attempt, error: Exception) -> str:
     """Make the request smaller, and return a description of the step; empty if there is no way to.
 
     ``error`` is the provider's. Raises ``CompactionError`` if there is neither a summary nor a
     fallback.
     """
-    if limit.source == SEALED:
+    if call.limit.source == SEALED:
         return await _leave_out_sealed(call, error)
     request = call.request
-    target = call.target(limit)
+    target = call.target()
     if request.quotes:
         call.quotes = False
         call.request = request = replace(request, quotes="")
@@ -64,20 +175,16 @@ async def reduce_request(call: Attempt, limit: TokenLimit, error: Exception) -> 
         last = call.attempt == call.options.max_retries
         if not last if target is None else target >= request.conversation.size:
             return "quotes left out"
-    lowered, fits = await _lower_output(call, limit)
+    lowered, fits = await _lower_output(call)
     if fits:
         return lowered
-    target = call.target(limit)
+    target = call.target()
     # Whether compacting all that may be compacted would not suffice, as far as is known.
     is_hopeless = target is None or call.staying > target
-    step = ""
-    if call.options.retrieved is not None:
-        step = await shorten_last_message(call, call.options.retrieved, target, limit)
-        if not step and is_hopeless:
-            step = await shorten_last_message(call, None, target, limit)
+    step = await _shorten_last_message(call, target, is_hopeless=is_hopeless)
     # Otherwise it was too much before, although all else was compacted.
     if not step and not (is_hopeless and 0 < call.state.incompressible_size <= call.staying):
-        step = await compact_history(call, target, "token_limit", limit)
+        step = await compact_history(call, target, "token_limit")
     return ", ".join(filter(None, (lowered, step)))
 
 
@@ -102,7 +209,7 @@ async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
-async def _lower_output(call: Attempt, limit: TokenLimit) -> tuple[str, bool]:
+async def _lower_output(call: Attempt) -> tuple[str, bool]:
     """Lower the output limit, and return what was done, if anything, and whether the request then
     fits.
 
@@ -112,6 +219,7 @@ async def _lower_output(call: Attempt, limit: TokenLimit) -> tuple[str, bool]:
     would fit beside it.
     """
     request = call.request
+    limit = call.limit
     before = request.output_tokens
     window = limit.limit or 0
     if limit.kind != "input_plus_output" or not call.options.adjust_max_tokens or not before:
@@ -133,32 +241,58 @@ async def _lower_output(call: Attempt, limit: TokenLimit) -> tuple[str, bool]:
     return f"{request.output_option} lowered from {before} to {after}", fits
 
 
-async def compact_history(
-    call: Attempt,
-    target: int | None,
-    trigger: Trigger,
-    limit: TokenLimit | None = None,
-    quotes: int = 0,
-) -> str:
+async def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeless: bool) -> str:
+    """Shorten retrieved text in the last user message, or, if it ``is_hopeless`` otherwise, results
+    of tools in it; return what was done, if anything.
+    """
+    retrieved = call.options.retrieved
+    if retrieved is None:
+        return ""
+    for how in (retrieved, None) if is_hopeless else (retrieved,):
+        try:
+            shorter = shorten_last_message(call.request, how, target)
+        except FunctionError as error:
+            await call.emit_failure(error, trigger="token_limit")
+            continue
+        if shorter is not None:
+            call.request = shorter
+            after = shorter.format.size(shorter.shortened)
+            before = after + shorter.saved
+            await call.emit(
+                MessageShortened,
+                attempt=call.attempt,
+                before=before,
+                after=after,
+                limit=call.limit.limit,
+            )
+            return f"the last user message shortened by {shorter.saved:,} characters"
+    return ""
+
+
+# -- compactions -----------------------------------------------------------------------------------
+
+
+async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> str:
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
-    ``limit`` and ``quotes`` are why it is made, see ``plan_of``. The memory is always read again:
-    another call may have stored a record since this one began. Raises ``CompactionError`` if there
-    is neither a summary nor a fallback.
+    The memory is read again: another call may have stored a record since this one began. A
+    compaction that is made ahead looks at neither. Raises ``CompactionError`` if there is neither a
+    summary nor a fallback.
     """
-    options = call.options
-    prepared = options.prepare_tokens is not None and await enforce_prepared(call)
-    if prepared and (target is None or call.request.conversation.size <= target):
-        return "a compaction that was made ahead"
-    planned = plan_of(call, target, trigger, limit, quotes)
+    is_due = trigger != "prepared"
+    if is_due and await enforce_prepared(call):
+        size = call.request.conversation.size
+        if target is None or size <= target:
+            return "a compaction that was made ahead"
+    planned = plan_of(call, target, trigger)
     request = call.request
-    if options.memory is not None and planned.cut:
+    if is_due and call.options.memory is not None and planned.cut:
         messages = planned.conversation.messages
         smaller = request.with_view(
             await call.world.look_up([messages[index] for index in planned.compacted])
         )
-        if smaller is not None and smaller.size < request.size:
+        if smaller.size < request.size:
             await _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
     made = await compact(planned, call.world)
@@ -173,69 +307,59 @@ async def compact_history(
     return f"{sizes} ({event.strategy})"
 
 
-async def compact_to(call: Attempt, target: int, trigger: Trigger, quotes: int = 0) -> bool:
-    """Compact the messages to this size, in characters, before any refusal, and return whether it
-    succeeded.
+async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> bool:
+    """Compact the messages before any refusal of the request, and return whether that succeeded.
 
-    A failure is sent as an event, not raised. ``quotes`` is the room for quotes that it is made
-    for, in characters.
+    As ``compact_history``, but a failure is sent as an event, not raised.
     """
     state = call.state
     state.last_attempt_at_call = state.calls
     try:
-        done = await compact_history(call, target, trigger, quotes=quotes)
+        done = await compact_history(call, target, trigger)
     except CompactionError as error:
-        await call.emit_failure(trigger, error.__cause__, "no summary could be had")
+        await call.emit_failure(error, trigger=trigger)
         return False
     if done:
-        state.tokens = state.size_above_threshold = 0
-    elif not quotes:
-        state.size_above_threshold = call.request.size
+        state.tokens = state.stuck_size = 0
+    elif trigger != "quotes":
+        state.stuck_size = call.request.size
     return bool(done)
 
 
-async def compact_for_quotes(call: Attempt, wanted: int, free: int) -> None:
+async def compact_for_quotes(call: Attempt, free: int) -> None:
     """Compact the history and add quotes, if there are any for the question; send an event if that
     cannot be.
 
-    ``wanted`` is the room for quotes, ``free`` what the request leaves free, in characters.
+    ``free`` is what the request leaves free, in characters.
     """
-    state = call.state
-    if call.sought or wanted < FEWEST_QUOTED:
+    if call.sought:
         return
     call.sought = True
-    if not await call.quote(wanted, sent=False):
+    if not await call.quote(call.room_for_quotes()[0], sent=False):
         return
+    state = call.state
     reason = ""
     if call.tried or call.in_cool_down:
         reason = "cool_down"
-    elif call.request.size <= state.size_without_quotes * GROWN:
+    elif call.request.size <= state.stuck_size * GROWN:
         reason = "no_progress"
     else:
         target = max(1, call.request.conversation.size + free)
-        done = await compact_to(call, target, "quotes", wanted)
+        done = await compact_early(call, target, "quotes")
         text = await call.quote(min(call.room_for_quotes()))
-        state.size_without_quotes = 0 if text else call.request.size
+        state.stuck_size = 0 if text else call.request.size
         if done and not text:
             reason = "no_progress"
     if reason:
         await call.emit(CompactionSkipped, trigger="quotes", reason=reason)
 
 
-def plan_of(
-    call: Attempt,
-    target: int | None,
-    trigger: Trigger,
-    limit: TokenLimit | None = None,
-    quotes: int = 0,
-) -> CompactionPlan:
-    """Return the plan of compacting the messages of a call to a target size, in characters.
-
-    ``limit`` is the token limit that requires it, ``quotes`` the room for quotes, in characters,
-    that it is made for.
-    """
+def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPlan:
+    """Return the plan of compacting the messages of a call to a target size, in characters."""
     request = call.request
     conversation = request.conversation
+    limit = call.limit if trigger == "token_limit" else None
+    quotes = call.room_for_quotes()[0] if trigger == "quotes" else 0
     if target is not None:
         target += request.saved
     if limit is not None:
@@ -243,7 +367,7 @@ def plan_of(
             # It fits by its characters, and was refused all the same: use the ratio of the
             # provider's numbers.
             used = limit.input_tokens
-            target = call.target(limit, request.size / used) if used else None
+            target = call.target(request.size / used) if used else None
             if not target or target >= conversation.size:
                 target = None
         # Between an agent's steps there is no new question, so its steps need the room more than
@@ -272,11 +396,13 @@ async def enforce_prepared(call: Attempt) -> bool:
     """Use the compaction of this conversation that was made ahead, and return whether there is
     one.
     """
+    if call.options.prepare_tokens is None:
+        return False
     request = call.request
     smaller = request.with_view(await call.world.find_prepared(request))
-    if smaller is None or smaller.size >= request.size * WORTH:
+    if smaller.size >= request.size * _WORTH:
         return False
-    call.state.tokens = call.state.size_above_threshold = 0
+    call.state.tokens = call.state.stuck_size = 0
     # First, as with a new one: a hook that repeats the call finds it.
     await call.world.remember(smaller.messages)
     await _reuse(call, smaller, prepared=True)
@@ -285,160 +411,27 @@ async def enforce_prepared(call: Attempt) -> bool:
 
 async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
     """Take a request with a view that was there already, and send the event."""
-    before = len(call.request.messages)
-    after = len(smaller.messages)
+    await call.emit(
+        CompactionReused,
+        messages_before=len(call.request.messages),
+        messages_after=len(smaller.messages),
+        **facts,
+    )
     call.request = smaller
-    await call.emit(CompactionReused, messages_before=before, messages_after=after, **facts)
 
 
-async def compact_ahead(call: Attempt, world: Any, ratio: float, target: int) -> None:
+async def compact_ahead(call: Attempt, target: int) -> None:
     """Make a compaction ahead, unless another process has stored one that fits. Raises no
     ``Exception``.
 
-    There is no fallback: a failing summarizer is asked again when the compaction is due.
-
     Args:
-        call: A call with a copy of the conversation.
-        world: Its world, a `Performer` for what is not in force yet.
-        ratio: Share of the compactable size.
+        call: A call with a copy of the conversation, in the world of what is not in force yet.
         target: Largest size of the messages afterwards, in characters.
     """
     request = call.request
-    # What is in the memory, or made ahead, is looked at here.
-    update: dict[str, object] = {"prepare_tokens": None, "memory": None}
-    update |= {"compact_ratio": ratio, "fallback": ()}
-    call.options = call.options.model_copy(update=update)
     try:
-        view = await world.view()
-        size = request.conversation.size
-        if view is None or sum(map(request.format.size, view)) >= size * WORTH:
-            await world.conduct(compact_history(call, target, "prepared"))
+        view = await call.world.view() or request.messages
+        if sum(map(request.format.size, view)) >= request.conversation.size * _WORTH:
+            await compact_history(call, target, "prepared")
     except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
-        cause = error.__cause__ if isinstance(error, CompactionError) else error
-        reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
-        facts = {**facts_of(cause), **request.named}
-        await world.emit(PreparationFailed(reason=reason, **facts))
-
-
-# -- where nothing can be compacted: a shorter last user message, or advice ------------------------
-
-
-async def shorten_last_message(
-    call: Attempt, how: Retrieved | None, target: int | None, limit: TokenLimit
-) -> str:
-    """Shorten retrieved text in the last user message if it is too long; return what was done, if
-    anything.
-
-    Without ``how``, what is shortened are the results of tools that stand in that message beside
-    the user's own text, as in Anthropic's and Gemini's formats; never those of a pinned message.
-    ``target`` is the largest size of all messages, in characters. The last user message may have
-    what the others leave of it, and at least half; if no limit is known, half of its present size.
-    """
-    request = call.request
-    read = request.conversation
-    at = read.last_user
-    if at is None or (how is None and at in read.pinned):
-        return ""
-    size = read.sizes[at]
-    now = size - request.saved
-    allowed = now // 2 if target is None else max(target - (read.size - size), target // 2)
-    if now <= allowed or (target is None and 2 * now < read.size - request.saved):
-        return ""
-    message = read.messages[at]
-    excess = size - allowed
-    if how is None and request.shortened is not None:
-        message = request.shortened
-        excess = now - allowed
-    try:
-        message = shorten_message(
-            read.format,
-            message,
-            excess,
-            partial(_cut_by, how) if callable(how) else shorten,
-            partial(_spans, how),
-            ("result" if how is None else "text",),
-        )
-    except FunctionError as error:
-        await call.emit_failure("token_limit", error)
-        return ""
-    left = read.format.size(message)
-    if left >= now:
-        return ""
-    call.request = replace(request, shortened=message, saved=size - left)
-    await call.emit(
-        MessageShortened, attempt=call.attempt, before=size, after=left, limit=limit.limit
-    )
-    return f"the last user message shortened by {size - left:,} characters"
-
-
-def _cut_by(function: Callable[[str, int], str], text: str, size: int) -> str:
-    if size >= len(text):
-        return text
-    short = function(text, size - len(_RECEIPT) - 20)
-    return short + _RECEIPT.format(before=len(text), after=len(short))
-
-
-def _spans(how: Retrieved | None, text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each text between a pair of marks; of all without one."""
-    if not isinstance(how, tuple):
-        yield 0, len(text)
-        return
-    end = 0
-    while (begin := text.find(how[0], end)) >= 0:
-        begin += len(how[0])
-        end = text.find(how[1], begin)
-        if end < 0:
-            return
-        yield begin, end
-        end += len(how[1])
-
-
-def advice(request: Request, calibration: Calibration, limit: int | None) -> str:
-    """Return a sentence on the largest part of a request that is given up, or on rules without
-    room, and the remedy.
-    """
-    read = request.conversation
-    declared = sum(len(line) + 1 for line in rule_lines(read.rules))
-    allowed = int((limit or 0) * calibration.chars_per_token)
-    left = allowed - request.overhead - (read.size - read.free) - FRAME
-    if declared and 0 < left < declared:
-        return (
-            f" The declared rules take {declared:,} characters, and beside what must stay there "
-            f"is room for {left:,}. What helps: declare fewer rules (option rules), or shorter "
-            "ones; or a larger window."
-        )
-    index = max(range(len(read.messages)), key=read.sizes.__getitem__)
-    size = read.sizes[index] - (request.saved if index == read.last_user else 0)
-    kind, remedy = _kind(request, index)
-    what = f"message {index + 1} of {len(read.messages)}, {kind}"
-    if request.overhead > size:
-        size = request.overhead
-        what = "tools and other options beside the messages"
-        remedy = "send fewer tools"
-    window = f" of {limit:,} allowed" if limit else ""
-    return (
-        f" The largest part is {what}: {size:,} characters, about {calibration.tokens(size):,} "
-        f"tokens{window}. What helps: {remedy}; or a larger window."
-    )
-
-
-def _kind(request: Request, index: int) -> tuple[str, str]:
-    read = request.conversation
-    if index == read.last_user:
-        remedy = "send less of it"
-        if not request.saved:
-            marks = 'set retrieved=("<context>", "</context>"), so that'
-            has_results = any(part.kind == "result" for part in read.parts(index))
-            what = "the results of tools in it" if has_results else "it"
-            mark = "" if has_results else "mark what is retrieved and "
-            remedy = f"send less of it, or {mark}{marks} {what} may be shortened"
-        return "the last user message", remedy
-    if read.kinds[index] is Kind.SYSTEM:
-        return "a system prompt", "make it shorter"
-    if index in read.pinned:
-        return "a pinned one", "remove its pin"
-    if read.kinds[index] is Kind.RESULT:
-        remedy = "have the tool return less, or strategy=[ClearToolResults(), Summarize()]"
-        return "a tool result", remedy
-    remedy = "a larger max_retries or compact_ratio, or a smaller preserve_recent_turns"
-    return "which may be compacted", remedy
+        await call.emit_failure(error, PreparationFailed)

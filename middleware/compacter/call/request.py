@@ -4,7 +4,7 @@ refusals and replies teach of a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from json import JSONEncoder
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration
-from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.replies import SEALED
@@ -96,15 +95,15 @@ class Request:
             object.__setattr__(self, "read", read)
         return read
 
-    def with_view(self, view: Sequence[Message] | None) -> Request | None:
-        """Return the request with a remembered view; ``None`` without one, or if a message was
-        pinned since that it does not contain.
+    def with_view(self, view: Sequence[Message] | None) -> Request:
+        """Return the request with a remembered view; the request itself without one, or if a
+        message was pinned since that it does not contain.
         """
         if view is None:
-            return None
+            return self
         present = set(map(id, view))
         if any(id(self.original[at]) not in present for at in self.find_pinned(self.original)):
-            return None
+            return self
         return replace(self, messages=tuple(view), read=None, quotes="")
 
     @property
@@ -135,23 +134,18 @@ class Request:
     @property
     def sent(self) -> Sequence[Message]:
         """Messages as they are sent: with the shortened message, with the quotes in their places,
-        and without what is sealed.
+        and without what is sealed. A history that has neither is not read for it, as that takes
+        long.
         """
-        return self._placed if self.sealed else self.format.without_sealed(self._placed)[0]
-
-    @property
-    def _placed(self) -> Sequence[Message]:
-        if self.shortened is None and not self.quotes:
-            return self.messages  # Without reading them, which takes long for a whole history.
         messages = self.messages
-        at = self.conversation.last_user
-        if self.shortened is not None and at is not None:
+        if self.shortened is not None:
+            at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
-        if not self.quotes or at is None:
-            return messages
-        from compacter.recall.frame import place
+        if self.quotes:
+            from compacter.recall.frame import place
 
-        return place(messages, self.conversation, self.quotes, alternate=self.alternate)
+            messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
+        return messages if self.sealed else self.format.without_sealed(messages)[0]
 
     def output_that_counts(self, limit: TokenLimit) -> int:
         """Return the tokens of the output that a token limit counts with the input."""
@@ -174,26 +168,14 @@ class ConversationState:
     """Size of that request, in characters."""
     last_attempt_at_call: int = 0
     """Number, from 1, of the last call that tried to compact; 0 before the first."""
-    size_above_threshold: int = 0
-    """Size of a history that stayed above the threshold, in characters; it is compacted again once
-    it has grown."""
+    stuck_size: int = 0
+    """Size of a request, in characters, that a compaction before any refusal left above the
+    threshold, or without room for quotes; compacted again once it has grown."""
     incompressible_size: int = 0
     """Size of what had to stay, in characters, when a call was given up although its history was
     compacted; 0 if none was. Another compaction would not help while it is as large."""
-    failed_in_a_row: int = 0
-    """Number of compactions in a row for which the summarizer gave no summary."""
-    size_without_quotes: int = 0
-    """Size of a request in which a compaction made no room for quotes, in characters; tried again
-    once it has grown."""
-
-
-def facts_of(cause: BaseException | None) -> dict[str, Any]:
-    """Return an exception as fields of the event of a failure; of a ``FunctionError`` its cause is
-    named.
-    """
-    raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-    error = "" if raised is None else type(raised).__name__
-    return {"error": error, "cause": cause if isinstance(cause, Exception) else None}
+    late: TokenLimit | None = None
+    """Token limit that ended the stream of the last call after its first content."""
 
 
 def holds_secrets(
@@ -238,36 +220,22 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     if limit.limit:
         calibration.state_window(limit.limit)
     size = request.size
-    if not used:
-        if not limit.limit:
-            calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
-        return replace(limit, input_tokens=used)
-    is_believed = size >= used * _DENSE
-    if not is_believed:
-        # A number larger than the texts can have in tokens also counts something else.
-        texts = request.conversation.texts()
-        words = "".join(texts).replace(" ", "")  # Blanks are part of the next word.
-        beside = max(0, size - sum(map(len, texts)))
-        is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
-    if is_believed:
-        calibration.learn(size, used, request.tokens_of_one)
+    if used:
+        is_believed = size >= used * _DENSE
+        if not is_believed:
+            # A number larger than the texts can have in tokens also counts something else.
+            texts = request.conversation.texts()
+            words = "".join(texts).replace(" ", "")  # Blanks are part of the next word.
+            beside = max(0, size - sum(map(len, texts)))
+            is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
+        if is_believed:
+            calibration.learn(size, used, request.tokens_of_one)
+    elif not limit.limit:
+        calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
     return replace(limit, input_tokens=used)
 
 
 # -- the usage of a reply --------------------------------------------------------------------------
-
-
-def missing_tokens(request: Request, calibration: Calibration, tokens: int) -> int | None:
-    """Return the tokens of a request if a server that read ``tokens`` has truncated it, else
-    ``None``.
-
-    Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always
-    read.
-    """
-    if expected_tokens(request.size, tokens, calibration) is None:
-        return None
-    words = sum(map(len, request.conversation.texts())) + request.overhead
-    return expected_tokens(words, tokens, calibration)
 
 
 def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
@@ -283,27 +251,24 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 
 def may_be_cut(
-    messages: object,
+    messages: Sequence[Message],
     tokens: int,
-    beside: Iterable[object] = (),
-    earlier: dict[int, tuple[int, int, int]] | None = None,
+    beside: Sequence[object],
+    earlier: dict[int, tuple[int, int, int]],
 ) -> bool:
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
     and, beside them, other arguments.
 
-    Decided by the size of their data, without reading the messages: true if `missing_tokens` has to
-    look more closely. ``earlier`` keeps three integers of a history, by its first message, so that
+    Decided by the size of their data, without reading the messages: true if the call has to look
+    more closely. ``earlier`` keeps three integers of a history, by its first message, so that
     of one that has grown only the new messages are measured.
     """
-    if not isinstance(messages, (list, tuple)) or not messages:
-        return True
-    earlier = {} if earlier is None else earlier
     count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
     if not count or count > len(messages) or id(messages[count - 1]) != last:
         count = most = 0
     try:
         most += len(_encode(messages[count:]))
-        overhead = len(_encode([*beside]))
+        overhead = len(_encode(beside))
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
         return True
     if len(earlier) >= _MOST_MEASURED:

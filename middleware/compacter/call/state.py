@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 _MOST_MODELS = 256
 # Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
+# Most conversations to be compacted before their next call: of those that never have one, each
+# call looks for it.
+_MOST_LATE = 100
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
 
@@ -90,6 +93,8 @@ class State:
         self.preparations = Preparations()
         self.grants: bool | None = None
         """Whether the memory grants claims; ``None`` until one was requested."""
+        self.late: list[ConversationState] = []
+        """Conversations whose last stream ended in a token limit after its first content."""
         self.last_reply: tuple[int, int, int] | None = None
         """Input tokens of the last quiet call, its number of messages, and ``id`` of its last
         message, if known.
@@ -218,6 +223,17 @@ class State:
         """Return the state of a conversation, for the trigger."""
         with self._lock:
             return self._conversations.setdefault(digest, ConversationState())
+
+    def note_late(self, conversation: ConversationState, limit: TokenLimit) -> None:
+        """Have a conversation compacted before its next call."""
+        conversation.late = limit
+        self.late.append(conversation)
+        del self.late[:-_MOST_LATE]
+
+    def take_late(self, conversation: ConversationState) -> None:
+        """Forget that a conversation is to be compacted, as its next call does it."""
+        with suppress(ValueError):  # Another call of it was first.
+            self.late.remove(conversation)
 
     def note_record(self, record: str) -> bool:
         """Note that a call has made or used a record; return whether it is the first one here."""

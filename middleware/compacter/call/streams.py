@@ -49,13 +49,14 @@ async def opened(
     raw: Any,
     detect: Callable[[BaseException], TokenLimit | None],
     quiet: Callable[[Any], bool] | None = None,
+    on_error: Callable[[Exception], None] | None = None,
 ) -> Reply:
     """Return what a function returned as a reply, with its token limit if it is a refusal.
 
     A stream is read up to its first content, its end or an error, and returned as if unread.
     ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token
     limit before the first content is in the reply, with its exception as ``error``; the stream is
-    then closed.
+    then closed. ``on_error`` is called with an exception after it.
     """
     if type(raw) is dict or io.iterates not in shapes(type(raw)):
         return Reply(raw=raw, token_limit=detect_in_reply(raw))
@@ -88,30 +89,33 @@ async def opened(
         limit = detect_in_reply(chunk)
         if has_content(chunk) if quiet is None else not quiet(chunk):
             break
-    return Reply(raw=replay(raw, held) if held else raw, token_limit=limit)
+    return Reply(raw=replay(raw, held, on_error) if held else raw, token_limit=limit)
 
 
 _END: Any = object()
 
 
-def replay(stream: Any, held: deque[Any]) -> Any:
+def replay(
+    stream: Any, held: deque[Any], on_error: Callable[[Exception], None] | None = None
+) -> Any:
     """Return the vendor's stream so that it yields the chunks that were read already, or raises the
-    exception that came next, then goes on.
+    exception that came next, then goes on. ``on_error`` is called with a later exception.
 
     Until then its class is replaced by a subclass; if that is not possible, that of a `Proxy`.
     """
     inner = core(stream)
     if inner is not stream:
         # ``core`` has found it by the same name.
-        stream._raw_stream = replay(inner, held)  # noqa: SLF001
+        stream._raw_stream = replay(inner, held, on_error)  # noqa: SLF001
         return stream
     try:
         # One that is wrapped twice: the chunks of the inner wrapper have all been read.
         if _HELD not in stream.__dict__:
             with_special_methods(stream, _those_of(stream, _REPLAYING))
-        stream.__dict__[_HELD] = held
+        stream.__dict__[_HELD] = (held, on_error)
     except (TypeError, AttributeError):
-        return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), held)
+        proxy = with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON))
+        return replay(proxy, held, on_error)
     return stream
 
 
@@ -124,12 +128,12 @@ def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
 
 def _take(stream: Any) -> Any:
     """Return the next chunk that was read already, or raise the exception that came next. Once
-    there is none, give the stream its own class back, and return ``_END``.
+    there is none, return ``_END``.
     """
-    held = stream.__dict__[_HELD]
+    held, on_error = stream.__dict__[_HELD]
     if not held:
-        del stream.__dict__[_HELD]
-        stream.__class__ = type(stream).__base__
+        if on_error is None:
+            _restore(stream)
         return _END
     chunk = held.popleft()
     if isinstance(chunk, Exception):
@@ -137,14 +141,42 @@ def _take(stream: Any) -> Any:
     return chunk
 
 
+def _restore(stream: Any) -> None:
+    """Give a stream its own class back."""
+    if stream.__dict__.pop(_HELD, None) is not None:
+        stream.__class__ = type(stream).__base__
+
+
+def _end(stream: Any, error: Exception) -> None:
+    """Note that a stream has ended, or failed after its first content."""
+    _, on_error = stream.__dict__.get(_HELD, (None, None))
+    _restore(stream)
+    if on_error is not None and not isinstance(error, (StopIteration, StopAsyncIteration)):
+        on_error(error)
+
+
 def _next(self: Any) -> Any:
+    kind: Any = type(self).__base__
     chunk = _take(self)
-    return next(self) if chunk is _END else chunk
+    if chunk is not _END:
+        return chunk
+    try:
+        return kind.__next__(self)
+    except Exception as error:
+        _end(self, error)
+        raise
 
 
 async def _anext(self: Any) -> Any:
+    kind: Any = type(self).__base__
     chunk = _take(self)
-    return await anext(self) if chunk is _END else chunk
+    if chunk is not _END:
+        return chunk
+    try:
+        return await kind.__anext__(self)
+    except Exception as error:
+        _end(self, error)
+        raise
 
 
 _REPLAYING: Mapping[str, Callable[..., Any]] = {

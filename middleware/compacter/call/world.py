@@ -7,59 +7,23 @@ steps, or has it carried out where an event loop runs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
-from compacter.compaction.plan import CompactionPlan
-from compacter.effects import AskSummarizer, Quote
-from compacter.events import Event
-from compacter.messages.format import Message
-from compacter.messages.replies import Reply
+World: TypeAlias = Any
+"""What a call awaits: a `Performer` does it, or in tests whoever drives the call.
 
-
-class World(Protocol):
-    """What a call awaits: a `Performer` does it, or in tests whoever drives the call."""
-
-    async def ask(self, question: AskSummarizer) -> Reply:
-        """Send a prompt to the summarizer."""
-        ...
-
-    async def emit(self, event: Event) -> Event:
-        """Send an event to totals, log and hooks."""
-        ...
-
-    async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
-        """Pass a plan to ``before_compaction``; ``None`` for a veto."""
-        ...
-
-    async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
-        """Call the wrapped function."""
-        ...
-
-    async def look_up(self, head: Sequence[Message] = ()) -> Sequence[Message] | None:
-        """Return the remembered view of the caller's messages."""
-        ...
-
-    async def remember(self, after: Sequence[Message]) -> None:
-        """Store a view of the caller's messages."""
-        ...
-
-    async def forget(self) -> None:
-        """Remove what this call has stored."""
-        ...
-
-    async def quote(self, question: Quote) -> str:
-        """Return quotes of compacted messages."""
-        ...
-
-    async def prepare(self, call: Any, ratio: float, target: int) -> None:
-        """Have the next compaction made in the background."""
-        ...
-
-    async def find_prepared(self, request: Any) -> Sequence[Message] | None:
-        """Return the view that was made in the background."""
-        ...
+* ``ask``, ``emit`` and ``approve``, as a compaction does; see ``effects.py``.
+* ``send(messages, options)`` calls the wrapped function, and returns a `Reply`.
+* ``look_up(head=())`` returns the remembered view of the caller's messages.
+* ``remember(after)`` stores a view of the caller's messages.
+* ``forget()`` removes what this call has stored.
+* ``quote(question)`` returns quotes of compacted messages.
+* ``view()`` is as ``look_up()``, and counts nothing.
+* ``prepare(call, ratio, target)`` has the next compaction made in the background.
+* ``find_prepared(request)`` returns the view that was made in the background.
+"""
 
 
 class Step(NamedTuple):
@@ -87,8 +51,8 @@ async def step_through(
     """Run a coroutine whose world is `DEFERRED`, and return its result.
 
     Args:
-        world: Carries out the steps. An ``Exception`` of one is thrown into the coroutine. With its
-            attribute ``large``, the coroutine computes in threads of its ``io``.
+        world: Carries out the steps, and computes between them by its ``compute``. An ``Exception``
+            of a step is thrown into the coroutine.
         coroutine: What to run.
         outcome: Outcome of the step that was returned last.
         until: Name of steps that are returned instead of carried out. Call again with the outcome
@@ -97,8 +61,7 @@ async def step_through(
     advance = coroutine.send
     try:
         while True:
-            go_on = partial(_advance, advance, outcome)
-            ended, step = await world.io.thread(go_on) if world.large else go_on()
+            ended, step = await world.compute(partial(_advance, advance, outcome))
             if ended or step.name == until:
                 return step
             try:

@@ -66,6 +66,7 @@ class WrappedFunction:
         shapes_of = streams.shapes
         read_reply = self._read_reply
         limit_since = self.state.limit_since
+        late = self.state.late
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
@@ -74,7 +75,8 @@ class WrappedFunction:
             given = kwargs.get(param)
             given = given if type(given) is list else messages(args, kwargs)
             reply = None
-            if idle() and (type(given) is list or not needs_list(given)):
+            is_quiet = idle() and not late
+            if is_quiet and (type(given) is list or not needs_list(given)):
                 before = GiveUps.count
                 try:
                     raw = function(*args, **kwargs)
@@ -103,12 +105,13 @@ class WrappedFunction:
         count_call = self.state.count_call
         idle = self.idle()
         param = self.binding.messages_param
+        late = self.state.late
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # What makes a quiet call, said once more: one wrapper within another costs half as
             # much again.
             given = kwargs.get(param)
-            if type(given) is not list or OWN_OPTIONS in kwargs or not idle():
+            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle():
                 return await begin(*args, **kwargs)
             count_call()
             return await self._settle(ASYNC, function(*args, **kwargs), given, args, kwargs)
@@ -177,7 +180,8 @@ class WrappedFunction:
                     return raw
             else:
                 detect = functools.partial(self.state.limit_since, before)
-                reply = await streams.opened(io, raw, detect, self.binding.quiet)
+                note = functools.partial(self._note_late, io, args, kwargs)
+                reply = await streams.opened(io, raw, detect, self.binding.quiet, note)
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
@@ -215,9 +219,20 @@ class WrappedFunction:
         if type(given) is list:
             beside = [value for value in kwargs.values() if value is not given]
             # A list without usage in its reply tells nothing.
-            if not tokens or not may_be_cut(given, tokens, beside=beside, earlier=self.measured):
+            if not tokens or not may_be_cut(given, tokens, beside, self.measured):
                 return None
         return Reply(raw=raw)
+
+    def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
+        """Read a quiet call whose stream has failed after its first content, and note the token
+        limit, if it is one.
+        """
+        state = self.state
+        with state.safely("reading"):
+            if state.options.detect(error):
+                read = self._read(io, args, kwargs, large=False, learns=True)
+                if not isinstance(read, str):
+                    read[0].note_late(error)
 
     # -- calls that need more; the same code for sync and async ------------------------------------
 
@@ -237,6 +252,7 @@ class WrappedFunction:
             await world.conduct(call.read_usage(reply.raw))
             return reply.raw
         world.last = reply
+        self.state.take_late(world.conversation)
         note = ""
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
@@ -389,7 +405,6 @@ class WrappedFunction:
             request,
             calibration,
             world.conversation,
-            learns=notes_sizes,
             watched=bool(state.event_hooks),
             world=world.world,
         )

@@ -246,8 +246,8 @@ class Sizes:
 
     def ahead(self, tokens: int) -> tuple[float, int] | None:
         """Return the share of the compactable size to compact ahead, and the largest size of the
-        messages afterwards; a share of 0 if that is not due yet, and -1 if it is far off. ``None``
-        for a share of an unknown window.
+        messages afterwards; a share of 0 if that is not due yet. ``None`` for a share of an unknown
+        window.
 
         It leaves what would be left if the request had grown up to the size at which a compaction
         is due: until it is in force, the conversation grows by the rest.
@@ -262,8 +262,7 @@ class Sizes:
         limit = limit or int(begin / _BEFORE_LIMIT)
         begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
         if tokens < begin:
-            # From half of it on the request is noted, so that the next one is seen to continue it.
-            return (0.0 if tokens >= begin / 2 else -1.0), 1
+            return 0.0, 1
         growth = max(0.0, 1 - tokens / limit)
         target = int(limit * self.calibration.chars_per_token) - self.overhead
         return min(1.0, self.options.compact_ratio + growth), max(1, target)

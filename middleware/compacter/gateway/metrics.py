@@ -71,8 +71,6 @@ _MOST_NAMES = 200
 class Origin:
     """Where a call comes from and goes to: what its figures are counted for."""
 
-    caller: str = ""
-    """Who sends it, in no figure: each has a fair share of what is made ahead."""
     upstream: str = ""
     model: str = ""
     tenant_class: str = "other"
@@ -236,7 +234,6 @@ class CountingState(State):
         super().__init__(options)
         self.tenant_class = tenant_class
         self.preparations = preparations
-        self.preparations.tenant = lambda: ORIGIN.get().caller
         self.metrics = metrics
         self._on_event = on_event
         self.log = _CountingLog(options, metrics)

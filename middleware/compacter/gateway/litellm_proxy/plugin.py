@@ -349,7 +349,7 @@ class CompacterPlugin(CustomLogger):
     def _of(self, call: ProxyCall, group: str) -> tuple[Switches, CountingState]:
         """Return what is set for a call, whose figures are counted from now on."""
         switches, state = self.settings.of(group, call.team, call.key)
-        ORIGIN.set(Origin(call.tenant, "", group, state.tenant_class))
+        ORIGIN.set(Origin("", group, state.tenant_class))
         return switches, state
 
     def _call_of(self, request: Mapping[str, Any]) -> ProxyCall | None:

@@ -187,7 +187,7 @@ class _Handler:
             return await self._pass_on(target, url, raw)
         caller = self.setup.callers.digest(headers, query, body, self.scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
-        ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
+        ORIGIN.set(replace(ORIGIN.get(), model=model))
         hold = partial(self.lifeline.begin, protocol)
         exchange = Exchange(target, protocol, url, headers, raw, body, model, hold)
         return await self.sender.waits_for(exchange.call(self.board, caller))

@@ -1,0 +1,219 @@
+"""What one call sends: its request, to the wrapped function, and requests for summaries."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from compacter.call import streams
+from compacter.call.arguments import Args, Binding, Named
+from compacter.call.option_names import other_limit
+from compacter.call.request import ConversationState, Request
+from compacter.call.state import GiveUps, State
+from compacter.effects import AskSummarizer
+from compacter.events import PreparationFailed
+from compacter.messages.fields import dig, first
+from compacter.messages.format import Message
+from compacter.messages.replies import Reply, chunk_text, read_reply
+from compacter.options.checks import ASKED, taken
+from compacter.runtime import models
+from compacter.runtime.io import IO, is_kind
+from compacter.runtime.single_flight import LONGEST_WAIT
+
+_CROWDED = "the server takes one request at a time; none is made ahead there from now on"
+# Statuses of a server that takes no further request now: too many, not available, overloaded.
+_BUSY = (429, 503, 529)
+_STATUS = (
+    "status_code",
+    "response.status_code",
+    "code",
+    "response.ResponseMetadata.HTTPStatusCode",
+)
+# Where a reply states what its provider has read from a prompt cache.
+_CACHED = (
+    "usage.prompt_tokens_details.cached_tokens",
+    "usage.input_tokens_details.cached_tokens",
+    "usage.cache_read_input_tokens",
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class Sender:
+    """Sends the requests of one call, or those for the summaries of a compaction by hand."""
+
+    state: State
+    """State that the calls of a Compacter share."""
+    io: IO
+    """Sync or async."""
+    model: str | None = None
+    """Name of the model; of the function if the call has no model."""
+    function: Callable[..., Any] | None = None
+    """The wrapped function; ``None`` for a compaction by hand."""
+    binding: Binding = field(default_factory=Binding)
+    args: Args = ()
+    kwargs: Named = field(default_factory=dict)
+    request: Request = None  # type: ignore[assignment]  # once it has been read; never by hand
+    """The caller's own request."""
+    conversation: ConversationState = field(default_factory=ConversationState)
+    place: str = ""
+    """The server of the call, as far as it is known."""
+    as_passed: bool = True
+    """Whether ``request.original`` is what the caller passed: no ``History``, and without quotes of
+    an earlier call."""
+    last: Reply | None = None
+    """Last reply of the wrapped function."""
+    cached_tokens: int = 0
+    """Tokens of requests for the present summary that the provider has read from its cache."""
+
+    # -- the wrapped function ----------------------------------------------------------------------
+
+    async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
+        """Call the wrapped function with these messages, and ``options`` in place of the caller's
+        (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of
+        its is raised.
+
+        If the server refuses the call as one too many while a compaction is made ahead there, the
+        call waits for that and is sent once more. None is made ahead there from then on.
+        """
+        last = self.last
+        if last is not None and last.token_limit is not None and last.error is None:
+            await streams.close(self.io, last.raw)
+        args = self.args
+        kwargs = self.kwargs
+        binding = self.binding
+        unchanged = self.as_passed and messages is self.request.original
+        preparations = self.state.preparations
+        beside = preparations.at(self.place) if self.state.prepares else ()
+        if options or not unchanged:
+            # The caller's own object if nothing was compacted: it may be a text, or a list that the
+            # function adds to.
+            given = binding.messages(args, kwargs) if unchanged else list(messages)
+            args, kwargs = binding.replace(args, kwargs, given, options)
+        try:
+            return await self._send_once(args, kwargs)
+        except Exception as error:
+            if not beside or first(error, _STATUS) not in _BUSY:
+                raise
+        preparations.crowded.add(self.place)
+        for flight in beside:
+            await flight.wait(self.io, LONGEST_WAIT)
+        event = PreparationFailed(reason=_CROWDED, **self.request.named)
+        await self.state.emit(self.io, event)
+        return await self._send_once(args, kwargs)
+
+    async def _send_once(self, args: Args, kwargs: Named) -> Reply:
+        """Call the wrapped function; a token limit is in the reply."""
+        detect = partial(self.state.limit_since, GiveUps.count)
+        function: Any = self.function
+        try:
+            raw = await self.io.call(function, *args, **kwargs)
+            quiet = self.binding.quiet
+            self.last = await streams.opened(self.io, raw, detect, quiet, self.note_late)
+        except Exception as error:
+            self.last = Reply(token_limit=detect(error), error=error)
+            if self.last.token_limit is None:
+                raise
+        return self.last
+
+    def note_late(self, error: Exception) -> None:
+        """Note a token limit that ended a stream after its first content, so that the conversation
+        is compacted before its next call.
+        """
+        limit = self.state.options.detect(error)
+        if limit is not None:
+            self.state.note_late(self.conversation, limit)
+
+    # -- the summarizer ----------------------------------------------------------------------------
+
+    async def request_summary(
+        self, question: AskSummarizer, seconds: float | None, *, is_second: bool = False
+    ) -> Reply:
+        """Send a prompt for ``seconds`` at most, and count what it costs; once more if the server
+        has refused the output limit of the first request.
+        """
+        totals = self.state.totals
+        request, blocks = await self._summary_request(question)
+        totals.add(summarizer_calls=1)
+        try:
+            raw = await self.io.ask(request, seconds, blocks=blocks)
+        except Exception as error:
+            if is_second or not self._learn_output_limit(error, question):
+                raise
+            return await self.request_summary(question, seconds, is_second=True)
+        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
+        model = self.state.options.summarizer
+        if not isinstance(model, str):
+            model = dig(raw, "model") or (self.model if model is None else None)
+        if reply.input_tokens:
+            cached = first(raw, _CACHED)
+            self.cached_tokens += cached if isinstance(cached, int) else 0
+            if isinstance(model, str):
+                cost = models.cost(model, reply.input_tokens, reply.output_tokens, raw)
+                reply = replace(reply, cost=cost)
+        totals.add(
+            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost
+        )
+        return reply
+
+    def _learn_output_limit(self, error: Exception, question: AskSummarizer) -> bool:
+        """Return whether the server has refused the output limit of a request for a summary: the
+        next one has another, or none.
+        """
+        options = self.state.options
+        if callable(options.summarizer) or options.detect(error):
+            return False
+        usual = self.binding.read(self.args, self.kwargs).output_option or "max_tokens"
+        name, _ = known = self.state.output_limits.get(self._limit_key, (usual, None))
+        other = other_limit(error, name, question.max_tokens)
+        if other in (None, known):
+            return False
+        self.state.output_limits[self._limit_key] = other
+        return True
+
+    @property
+    def _limit_key(self) -> str:
+        return f"{self.model}\0{self.place}\0{self.state.options.summarizer}"
+
+    async def _summary_request(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+        """Return a function that requests the summary, and whether it blocks an event loop: the
+        option ``summarizer``, the wrapped function itself, or litellm.
+        """
+        summarizer = self.state.options.summarizer
+        messages = [dict(message) for message in question.messages]
+        option, most = self.state.output_limits.get(self._limit_key, (None, None))
+        limit = min(question.max_tokens, most or question.max_tokens)
+        if callable(summarizer):
+            options = {"model": self.model, "max_tokens": limit}
+            given = {
+                name: options[name]
+                for name in taken(summarizer, ASKED)
+                if options[name] is not None
+            }
+            blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
+            return partial(summarizer, messages, **given), blocks
+        if summarizer is None and self.function is not None:
+            binding = self.binding
+            args, kwargs = binding.summary_call(
+                self.args,
+                self.kwargs,
+                self.request.format,
+                messages,
+                limit,
+                question.prefix,
+                option,
+            )
+            return partial(binding.summary_function or self.function, *args, **kwargs), False
+        await self.io.thread(models.load)  # Here, as `timeout` is a limit for the request alone.
+        option = "max_tokens" if option is None else option
+        awaits = self.io.awaits
+        request = partial(
+            models.completion,
+            awaited=awaits,
+            model=summarizer or self.model,
+            messages=[*(question.prefix or ()), *messages],
+            **({option: limit} if option else {}),
+        )
+        return request, not awaits
