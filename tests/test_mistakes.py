@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 from tests.conversations import talk
 
-from compacter import Compacter, History
+import compacter
+from compacter import Compacter, History, compacted
 from compacter.errors import ConfigurationError
+from compacter.events import CompactionStarted
 from compacter.options import Options
 from compacter.testing import ScriptedModel
 
@@ -54,6 +57,45 @@ def test_a_decorator_with_parentheses_that_has_none() -> None:
             register()
 
 
+@pytest.mark.parametrize("given", [0.5, "gpt-4o"])
+def test_an_option_of_the_decorator_without_its_name(given: Any) -> None:
+    """``@compacted(0.5)`` is told that options have names."""
+    decorate: Any = compacted
+    with pytest.raises(TypeError, match=r"@compacted\(compact_ratio=0\.5\), not"):
+        decorate(given)
+
+
+@pytest.mark.parametrize("name", ["wrap", "compact", "on_event"])
+def test_a_method_that_is_called_on_the_module(name: str) -> None:
+    """``compacter.wrap(f)`` is told that a ``Compacter`` has that method."""
+    assert hasattr(Compacter, name)
+    with pytest.raises(AttributeError, match=rf"Compacter\(\.\.\.\)\.{name}\("):
+        getattr(compacter, name)
+
+
+async def test_a_result_that_is_awaited() -> None:
+    """``await compacter.compact(...)`` is told to await ``acompact``."""
+    result: Any = Compacter(summarizer="extractive").compact(talk())
+    with pytest.raises(TypeError, match="await acompact"):
+        await result
+
+
+def test_a_field_that_an_event_lacks(caplog: pytest.LogCaptureFixture) -> None:
+    """A hook that reads a field which does not exist is told the fields, and the call goes on."""
+
+    def hook(event: Any) -> None:
+        assert event.tokens_saved
+
+    completion = Compacter(summarizer="extractive", on_compaction=hook).wrap(
+        ScriptedModel(window=900).completion
+    )
+    completion("m", talk())
+    assert "CompactionEvent has no 'tokens_saved'; it has sentence, model" in caplog.text
+    event = CompactionStarted(trigger="manual", original_data_size=2, head_size=1)
+    assert not hasattr(event, "tokens_saved")
+    assert copy.deepcopy(event) == event
+
+
 @pytest.mark.parametrize("answer", [["a", "list"], 5, None, lambda prompt: prompt])
 def test_what_a_function_returns_in_place_of_a_summary(
     answer: Any, caplog: pytest.LogCaptureFixture
@@ -68,6 +110,15 @@ def test_what_a_function_returns_in_place_of_a_summary(
     assert "the summary was refused: " in caplog.text
     assert "docs/troubleshooting.md#" in caplog.text
     assert "capable model" not in caplog.text
+
+
+async def test_a_limit_in_tokens_where_characters_are_meant() -> None:
+    limit: Any = {"max_tokens": 100}
+    one = Compacter()
+    with pytest.raises(TypeError, match=r"'max_tokens': budget=.*History\(messages, max_tokens="):
+        one.compact([HELLO], **limit)
+    with pytest.raises(TypeError, match="budget="):
+        await one.acompact([HELLO], **limit)
 
 
 @pytest.mark.parametrize("message", ["hello", {"content": "hello"}, {}])

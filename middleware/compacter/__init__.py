@@ -82,6 +82,7 @@ _HOMES = {
     ),
 }
 """The modules of these names, which are imported when they are used."""
+_METHODS = frozenset({"acompact", "compact", "on_compaction", "on_event", "plan", "search", "wrap"})
 
 
 def __getattr__(name: str) -> Any:
@@ -91,7 +92,11 @@ def __getattr__(name: str) -> Any:
         return version("llm-compacter")
     home = next((home for home, names in _HOMES.items() if name in names.split()), None)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {__all__}")
+        # Not by looking at the class: imports of the package's own modules come here first.
+        helps = f"use an object of a class: Compacter(...).{name}(...)" if name in _METHODS else ""
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; {helps or f'it has {__all__}'}"
+        )
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

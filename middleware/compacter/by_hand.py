@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
@@ -24,6 +24,20 @@ from compacter.recall.passages import Passage
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
 from compacter.text.table import Table
+
+_NOT_MESSAGES = (
+    type(None),
+    int,
+    float,
+    complex,
+    bytes,
+    bytearray,
+    list,
+    tuple,
+    set,
+    frozenset,
+    type,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,13 @@ class CompactionResult(Table):
         if self.event and self.event.summarizer_calls:
             read = f"{self.event.input_tokens:,} tokens read, {self.event.output_tokens:,} written"
             yield "summarizer calls", f"{self.event.summarizer_calls:,}, {read}"
+
+    if not TYPE_CHECKING:  # Type checkers know that it cannot be awaited.
+
+        def __await__(self) -> Never:
+            raise TypeError(
+                "compact() returns its result at once; in async code: await acompact(...)"
+            )
 
 
 class ByHand:
@@ -156,6 +177,7 @@ class ByHand:
         budget: int | None = None,
         summary: str | None = None,
         strict: bool = False,
+        **given: Never,
     ) -> CompactionResult:
         """Compact the messages now, and return the result. The list that is passed is not changed.
 
@@ -170,8 +192,10 @@ class ByHand:
             summary: A summary of your own, in place of a model's.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
+            **given: Other arguments, which raise an error that names the remedy.
 
         Raises:
+            TypeError: An argument is unknown.
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
@@ -186,6 +210,7 @@ class ByHand:
                 wire_format=wire_format,
                 budget=budget,
                 summary=summary,
+                **given,
             )
         )
 
@@ -198,6 +223,7 @@ class ByHand:
         budget: int | None = None,
         summary: str | None = None,
         strict: bool = False,
+        **given: Never,
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop; it raises the same exceptions.
 
@@ -208,6 +234,7 @@ class ByHand:
             budget: Largest size of the result, in characters.
             summary: A summary of your own, in place of a model's.
             strict: Whether half of a tool pair is an error.
+            **given: Other arguments, which raise an error that names the remedy.
         """
         return await self._compact(
             ASYNC,
@@ -217,6 +244,7 @@ class ByHand:
             wire_format=wire_format,
             budget=budget,
             summary=summary,
+            **given,
         )
 
     def search(
@@ -260,6 +288,11 @@ class ByHand:
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
         """Compact messages by their plan, which takes the other arguments."""
+        for name in given.keys() - {"model", "wire_format", "budget", "summary"}:
+            raise TypeError(
+                f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
+                f"characters; a threshold in tokens is History(messages, max_tokens=...)"
+            )
         from compacter.call.perform import Performer
         from compacter.compaction.run import compact
 
@@ -310,7 +343,7 @@ def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  #
         )
     held: list[Message] = list(messages)
     for index, message in enumerate(held):
-        if not isinstance(message, (str, dict)) and type(message).__module__ == "builtins":
+        if isinstance(message, _NOT_MESSAGES):
             raise ConfigurationError(
                 f"messages[{index}] is not a message but {message!r}. A message is a dict such "
                 'as {"role": "user", "content": "..."}, or an object of a provider\'s SDK'

@@ -374,6 +374,11 @@ def compacted(
     Raises:
         ConfigurationError: An option is unknown or invalid.
     """
+    if isinstance(function, (int, float, str, Mapping)):
+        raise TypeError(
+            "compacted takes options by name, such as @compacted(compact_ratio=0.5), not "
+            f"{function!r}"
+        )
     decorate = partial(
         Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
     )

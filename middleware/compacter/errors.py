@@ -4,6 +4,7 @@ notes on others'.
 CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
  |    `-- FunctionError        a function that was passed as an option failed
+ |         `-- UnknownFieldError   a hook has read a field that an event does not have
  |-- SummarizerNeededError     the wrapped method parses, so it makes no summary
  |-- CompactionError           there is no summary, and no fallback (``fallback=None``)
  `-- InvalidHistoryError       a tool call or result lacks its partner (also a ValueError)
@@ -34,6 +35,10 @@ class FunctionError(ConfigurationError):
 
     The message names the option, and contains no text of messages.
     """
+
+
+class UnknownFieldError(FunctionError, AttributeError):
+    """A hook has read a field that an event does not have; the message lists the fields."""
 
 
 class SummarizerNeededError(CompacterError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
+from compacter.errors import UnknownFieldError
 from compacter.text.table import Table
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
@@ -65,6 +66,15 @@ class Event(BaseModel):
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {self.sentence}"
+
+    if not TYPE_CHECKING:  # Type checkers know the fields.
+
+        def __getattr__(self, name: str) -> Never:
+            kind = type(self)
+            raise UnknownFieldError(
+                f"AttributeError: {kind.__name__} has no {name!r}; it has sentence, "
+                f"{', '.join(kind.model_fields)}"
+            )
 
 
 def _list(*parts: str | None) -> str:
@@ -133,9 +143,11 @@ class CompactionEvent(Event):
     def sentence(self) -> str:
         """Such as "compacted 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
         before = self.messages_before
-        count = len(self.discarded) or before - self.messages_after + 1
+        after = self.messages_after
+        is_cut = after == before and self.strategy not in ("summarize", "truncate")
+        count = len(self.discarded) or before - after + 1
         what = [
-            f"compacted {count:,} of {before:,} messages",
+            f"{'shortened' if is_cut else 'compacted'} {count:,} of {before:,} messages",
             f"{self.original_data_size:,} to {self.compacted_data_size:,} characters",
             f"fallback: {self.strategy}" if self.fallback else None,
         ]

@@ -152,8 +152,8 @@ def _is_assigned(match: re.Match[str]) -> bool:
     """Return whether the value behind a label is a secret.
 
     A placeholder, a type or a reference is not. Behind "is", or in a table, only a value with a
-    digit is a secret. Behind a sign, a bare word or number may begin a sentence or be a count: the
-    word is a secret if its line or field ends there, the number behind a password's label too.
+    digit is a secret. Behind a sign, a bare word or number may begin a sentence or be a count: it
+    is a secret if its line or field ends there.
     """
     groups = match.groupdict("")
     quoted = groups["quoted"]
@@ -164,8 +164,8 @@ def _is_assigned(match: re.Match[str]) -> bool:
         return not value.isdigit() and any(map(str.isdigit, value))
     if quoted or not (value.isalpha() or value.isdigit()):
         return True
-    ends = _END.match(match.string, match.end())
-    return ends is not None and (value.isalpha() or bool(groups["password"]))
+    ends = groups["keep"].endswith("=") or _END.match(match.string, match.end())
+    return bool(ends) and (value.isalpha() or bool(groups["password"]))
 
 
 # Prefixes and lengths of the card networks (ISO/IEC 7812), as one number in ten has a valid check

@@ -12,6 +12,8 @@ from compacter.compaction.sizes import Calibration
 from compacter.events import PassagesRecalled, PreparationFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.conversations import Chat
 
 LINE = "The crane at the pier was looked at, and its rope is in order. "
@@ -222,3 +224,64 @@ def test_a_busy_server_that_none_of_our_summaries_uses_is_the_programs_matter() 
     with pytest.raises(BusyError):
         Compacter(prepare_tokens=100).wrap(completion)(messages=talk(3))
     assert calls == [7]
+
+
+class Late:
+    """A stream that ends in a refusal after its first words."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self.error = error
+        self.words = iter(["The ", "first ", "words"])
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        for word in self.words:
+            return word
+        if self.error is not None:
+            raise self.error
+        raise StopIteration
+
+
+@pytest.mark.parametrize("is_long_way", [False, True])
+def test_after_a_refusal_in_the_middle_of_a_stream_the_next_call_is_compacted(
+    *, is_long_way: bool
+) -> None:
+    """The error passes, as words were handed out; the window it states is used from then on."""
+    events: list[object] = []
+    sent: list[int] = []
+
+    def chat(messages: list[Any], **_: Any) -> Late:
+        size = tokens(messages)
+        sent.append(size)
+        said = f"the maximum context length is 2000 tokens, you sent {size} tokens"
+        return Late(ValueError(said) if size > 2_000 else None)
+
+    compacter = Compacter(
+        summarizer=summarize,
+        on_event=events.append,
+        trigger_tokens=100_000 if is_long_way else None,
+    )
+    wrapped = compacter.wrap(chat)
+    with pytest.raises(ValueError, match="maximum context length"):
+        list(wrapped(messages=talk(20)))
+    again = [*talk(20), {"role": "assistant", "content": "The first"}, *talk(0)]
+    assert "".join(wrapped(messages=again)) == "The first words"
+    assert sent[0] > 2_000 >= sent[1]
+    assert len(sent) == 2
+    assert [type(event).__name__ for event in events].count("CompactionEvent") == 1
+
+
+def test_other_errors_in_the_middle_of_a_stream_change_nothing() -> None:
+    sent: list[int] = []
+
+    def chat(messages: list[Any], **_: Any) -> Late:
+        sent.append(tokens(messages))
+        return Late(ConnectionError("the peer has gone") if len(sent) == 1 else None)
+
+    wrapped = Compacter(summarizer=summarize).wrap(chat)
+    with pytest.raises(ConnectionError):
+        list(wrapped(messages=talk(20)))
+    assert "".join(wrapped(messages=talk(20))) == "The first words"
+    assert sent[0] == sent[1]

@@ -69,7 +69,7 @@ async def opened(
         body = await look_into(io, response)
         if body.shows and quiet is None:
             # Unread by the SDK, whose response gives out all bytes.
-            return Reply(raw=raw)
+            return Reply(raw=raw if on_error is None else replay(raw, held, on_error))
         limit = body.found if body.is_document else None
 
     while limit is None:
