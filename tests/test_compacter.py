@@ -455,7 +455,7 @@ Compacter(summarizer="extractive")
 Compacter()
 print("litellm" in sys.modules)
 Compacter(summarizer="gpt-4o")
-(thread,) = [one for one in threading.enumerate() if one.name == "compacter-litellm"]
+(thread,) = [one for one in threading.enumerate() if one.name == "compacter"]
 thread.join()
 print(sys.modules["litellm"].suppress_debug_info)
 """

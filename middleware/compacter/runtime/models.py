@@ -12,10 +12,10 @@ from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from compacter.errors import ConfigurationError
+from compacter.runtime.io import in_thread
 
 
 def completion(*, awaited: bool = False, **options: Any) -> Any:
@@ -47,7 +47,7 @@ def prepare(model: str) -> str:
     """
     check_installed(f"summarizer={model!r}")
     if "litellm" not in sys.modules:
-        Thread(target=_import_quietly, daemon=True, name="compacter-litellm").start()
+        in_thread(load)  # The first call that needs it raises what fails here.
     if "/" in model or ":" in model or _facts(model):
         return ""  # With a provider, or known; a proxy's models may have any name.
     similar = get_close_matches(model, _read_shipped(), 1)
@@ -67,11 +67,6 @@ def without_banner() -> None:
     loaded = sys.modules.get("litellm")
     if loaded is not None:
         loaded.suppress_debug_info = True  # type: ignore[attr-defined]
-
-
-def _import_quietly() -> None:
-    with suppress(Exception):  # The first call that needs it raises the error.
-        load()
 
 
 def load() -> Any:
