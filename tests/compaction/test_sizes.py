@@ -228,7 +228,7 @@ class TestAHeadThatIsTooLongForOnePrompt:
             prompt = max(len(one.messages[0]["content"]) for one in asked) // 4
             left = int(0.92 * window) - prompt  # The prompt's size in tokens is an estimate.
             assert left + 10 >= asked[0].max_tokens
-            assert left + 10 >= min(tokens, window // 8) // 2
+            assert left + 10 >= min(tokens // 2, window // 24)
         one = next(window for window, many in split.items() if not many)
         assert all(many is (window < one) for window, many in split.items())
         asked, _ = carried_out(
@@ -236,7 +236,7 @@ class TestAHeadThatIsTooLongForOnePrompt:
         )
         whole = len(asked[0].messages[0]["content"]) // 4
         # It would not have been enough.
-        assert 0.92 * (one - 10) - whole < min(tokens, (one - 10) // 8) // 2 + 2
+        assert 0.92 * (one - 10) - whole < min(tokens // 2, (one - 10) // 24) + 2
 
     @pytest.mark.parametrize("window", range(700, 1_400, 50))
     def test_is_read_in_as_few_prompts_as_hold_it_and_none_of_them_is_tiny(
