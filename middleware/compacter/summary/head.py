@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from sys import maxsize
 
@@ -39,7 +38,7 @@ _SHELL_END = re.compile(
 )
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Said:
     """One text of the conversation: a message, a call's arguments, a result, a line of an earlier
     summary.
@@ -54,21 +53,23 @@ class Said:
     """Whether it is a call's arguments."""
     was_kept: bool = False
     """Whether an earlier summary quotes it."""
+    _pieces: list[tuple[int, str]] | None = None
 
-    @cached_property
+    @property
     def pieces(self) -> list[tuple[int, str]]:
         """Sentences of talk, or lines of a tool's text, each on one line and with a number: two
         that follow one another in one line of the text have numbers that do.
         """
-        text = self.text.replace(ELLIPSIS, "\n")
-        is_output = self.speaker.startswith("Tool")
-        lines = [[line] for line in output_lines(text)] if is_output else split_lines(text)
-        pieces: list[tuple[int, str]] = []
-        number = 0
-        for line in lines:
-            pieces += enumerate(line, number)
-            number += len(line) + 1
-        return pieces
+        if self._pieces is None:
+            text = self.text.replace(ELLIPSIS, "\n")
+            is_output = self.speaker.startswith("Tool")
+            lines = [[line] for line in output_lines(text)] if is_output else split_lines(text)
+            self._pieces = []
+            number = 0
+            for line in lines:
+                self._pieces += enumerate(line, number)
+                number += len(line) + 1
+        return self._pieces
 
 
 class Head:

@@ -285,7 +285,9 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
         if source is story and not with_story:
             continue
         if source not in lines:
-            lines[source] = sorted(source(head), key=_weight_and_age, reverse=True)
+            lines[source] = sorted(
+                source(head), key=lambda line: (line.weight, line.said.place), reverse=True
+            )
         most = int(share * budget)
         for line in lines[source]:
             pieces = chosen.get(line.said, {})
@@ -300,10 +302,6 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
             chosen.setdefault(line.said, {})[line.at] = line.text
     asked = [said.place for said in head.view if said.speaker == "User"]
     return "\n".join(_in_order(chosen, max(asked, default=None)))
-
-
-def _weight_and_age(line: Line) -> tuple[float, tuple[int, int]]:
-    return line.weight, line.said.place
 
 
 def _in_order(chosen: dict[Said, dict[int, str]], asked: tuple[int, int] | None) -> Iterator[str]:
