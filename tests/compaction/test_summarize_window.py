@@ -84,7 +84,7 @@ def test_a_summarizer_that_never_stops_in_time_costs_one_more_call_than_another(
 
     completion = Compacter(summarizer=verbose, on_compaction=events.append).wrap(provider)
     history: list[Any] = []
-    for turn in range(times(100, long=160)):
+    for turn in range(times(80, long=160)):
         history += [{"role": "user", "content": f"What of pier {turn}? " * 30}]
         completion(messages=history)
         history += [

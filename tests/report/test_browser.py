@@ -44,8 +44,7 @@ def report(tmp_path: Path, lines: Lines) -> Path:
     return path
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize(("size", "theme"), [(PHONE, "light"), (DESK, "dark")])
 def test_axe_finds_no_violation(
     browser: Browser, report: Path, size: tuple[int, int], theme: Literal["light", "dark"]
 ) -> None:
@@ -56,17 +55,14 @@ def test_axe_finds_no_violation(
     assert found.violations_count == 0, found.generate_report()
 
 
-def test_a_phone_shows_what_is_known_of_the_line(browser: Browser, report: Path) -> None:
+def test_the_page_never_scrolls_sideways_and_a_phone_shows_what_is_known_of_the_line(
+    browser: Browser, report: Path
+) -> None:
     shown = opened(browser, report, PHONE)
     assert shown.get_by_text("sizes are known at compactions").first.is_visible()
-
-
-@pytest.mark.parametrize("size", [(320, 600), PHONE, DESK], ids=["narrow", "phone", "desk"])
-def test_the_page_never_scrolls_sideways(
-    browser: Browser, report: Path, size: tuple[int, int]
-) -> None:
-    shown = opened(browser, report, size)
-    assert shown.evaluate("document.documentElement.scrollWidth") <= size[0]
+    for width, height in ((320, 600), PHONE, DESK):
+        shown.set_viewport_size({"width": width, "height": height})
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_nothing_is_fetched_and_nothing_is_complained_of(browser: Browser, report: Path) -> None:

@@ -27,6 +27,7 @@ class Program:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.port = int(self.line(r"http://127\.0\.0\.1:(\d+)/ -> ")[1])
+        self.url = f"http://127.0.0.1:{self.port}"
 
     def _read(self) -> None:
         assert self.process.stderr is not None

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
+from tests.serve.programs import program
 
 from compacter import serve
 from compacter.errors import ConfigurationError
@@ -23,22 +22,6 @@ from compacter.serve import main, run
 
 Talk = Callable[..., Any]
 UPSTREAM = "http://127.0.0.1:9/v1"
-
-
-@contextlib.contextmanager
-def program(root: Path, *arguments: str) -> Generator[tuple[str, subprocess.Popen[str]]]:
-    """The server as a program: its URL, and the process."""
-    environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    command = [sys.executable, "-m", "compacter.serve", "--port", "0", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stderr is not None
-            found = re.search(r"(http://\S+?)/ -> ", process.stderr.readline())
-            assert found is not None
-            process.stderr.readline()
-            yield found[1], process
-        finally:
-            process.kill()
 
 
 def ask(url: str, history: Any) -> None:
@@ -56,17 +39,16 @@ def test_a_server_that_was_killed_goes_on_with_its_summaries(
         f"sqlite:{tmp_path / 'memory.db'}",
         "--prepare=0",
     )
-    with program(root, *arguments) as (url, process):
-        ask(url, talk())
-        process.send_signal(signal.SIGKILL)
-        process.wait(300)
+    with program(root, *arguments) as server:
+        ask(server.url, talk())
+        server.process.kill()
+        server.process.wait(300)
     before = len(openai_server.bodies)
-    with program(root, *arguments) as (url, process):
-        ask(url, talk())
-        process.terminate()
-        assert process.wait(300) in (0, -signal.SIGTERM)
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
+    with program(root, *arguments) as server:
+        ask(server.url, talk())
+        server.process.terminate()
+        assert server.process.wait(300) in (0, -signal.SIGTERM)
+        assert [line for line in server.lines if " -> " not in line and "report" not in line] == []
     assert len(openai_server.bodies) == before + 1
 
 

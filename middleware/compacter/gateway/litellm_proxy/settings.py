@@ -89,14 +89,18 @@ class MemorySettings(BaseModel):
 
     def open(self) -> Memory | None:
         """Return the memory. Raises ``ConfigurationError`` for an invalid address or key."""
+        name = f"{_PATH}.memory.encryption"
         sources = [self.encryption] if isinstance(self.encryption, str) else self.encryption
-        keys = [key for source in sources for key in keys_from(source, "encryption")] or None
+        keys = [key for source in sources for key in keys_from(source, name)] or None
         if keys and self.address == IN_PROCESS:
-            raise ConfigurationError("encryption needs an address to store at")
+            raise ConfigurationError(f"{name} needs an address to store at")
         more: dict[str, Any] = {"encryption": keys}
         if self.address.startswith(REDIS):
             more |= {"ttl": self.ttl, "namespace": self.namespace, "deadline": self.deadline}
-        return memory_of(self.address, **more)
+        try:
+            return memory_of(self.address, **more)
+        except (ConfigurationError, ImportError) as error:
+            raise ConfigurationError(f"{_PATH}.memory: {error}") from error
 
 
 def _as_table(given: object) -> object:
@@ -132,10 +136,7 @@ class Settings:
     def __init__(self, given: object = None, metrics: Metrics | None = None) -> None:
         file = checked(_File, {} if given is None else given, _PATH)
         self.memory_settings = file.memory
-        try:
-            self.memory = file.memory.open()
-        except (ConfigurationError, ImportError) as error:
-            raise ConfigurationError(f"{_PATH}.memory: {error}") from error
+        self.memory = file.memory.open()
         self._by = {name: getattr(file, name) for name in _BY}
         self._top = file.model_extra or {}
         self._metrics = metrics or Metrics()
@@ -202,12 +203,11 @@ def _class_of(places: Sequence[tuple[str, str]]) -> str:
     """Return the class that figures of these settings are counted for: the operator's own name for
     a team or a key, so that there are no more classes than names in the file.
     """
-    named = [f"{kind.removesuffix('s')} {name}" for kind, name in places if kind in _TENANTS]
+    named = [f"{kind.removesuffix('s')} {name}" for kind, name in places if kind != "model_groups"]
     return named[-1] if named else "other"
 
 
 _BY = ("model_groups", "teams", "keys")
-_TENANTS = _BY[1:]
 _KNOWN = {*Options.model_fields, *Switches.model_fields} - _IN_CODE
 
 
