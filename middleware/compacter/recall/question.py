@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
-from compacter.recall.terms import Term, terms
+from compacter.recall.terms import Term, is_about, terms
 from compacter.text.own import separate
 from compacter.text.sentences import split
 
@@ -59,9 +59,11 @@ def question(turn: Iterable[Part]) -> tuple[Sentence, ...]:
 
 
 def task(step: Sequence[Part]) -> list[str]:
-    """Return the sentences in which an agent's step states what is to be done next: the last line
-    of each result if it is prose; and the assistant's own words if the results only acknowledge
-    its calls, as other intentions were carried out by these.
+    """Return the sentences in which an agent's step states what is to be done next.
+
+    These are in the last line of each result if it is prose, and in the assistant's own words if
+    the results only acknowledge its calls. A sentence about what a call says is a receipt, or an
+    intention that the call has carried out.
 
     Args:
         step: The entries of the assistant's message and of the results behind it.
@@ -72,7 +74,9 @@ def task(step: Sequence[Part]) -> list[str]:
         said = []
     lines = [text[-_LONGEST:].rstrip().rpartition("\n")[2] for text in results]
     stated = [*(text[-_LONGEST:] for text in said), *filter(_is_prose, lines)]
-    return [sentence for text in stated for sentence in _sentences(text)]
+    calls = "\n".join(entry.text for entry in step if entry.kind == "call")
+    sentences = [sentence for text in stated for sentence in _sentences(text)]
+    return [sentence for sentence in sentences if not is_about(sentence, calls)]
 
 
 def _is_prose(line: str) -> bool:

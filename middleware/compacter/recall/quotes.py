@@ -16,7 +16,7 @@ from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage
 from compacter.recall.question import Sentence
-from compacter.recall.terms import stem, terms
+from compacter.recall.terms import is_about, stem, terms
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 
@@ -42,10 +42,8 @@ _AGAIN = 0.4
 # What a line of the user's is worth, as a multiple of one that a tool printed: who tells something
 # in passing names the thing once, where lists and logs name it again and again.
 _TOLD = 1.5
-# Most lines for a task, and characters of them: with twice as many .967 in place of .978 of made-up
-# tasks are right, and real runs know as many names.
-_MOST_LINES = 4
-_MOST_CHARACTERS = 800
+# Most characters of quotes that begin with lines for a task.
+_MOST_CHARACTERS = 600
 # Shortest number that tells anything by itself; a shorter one only with the word beside it.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
@@ -135,9 +133,8 @@ class Quoter:
 
     # -- a task ------------------------------------------------------------------------------------
 
-    def remind(self, first: float = 0.0) -> None:
-        """Choose lines that have names of the sentences that stand nowhere in view; none unless the
-        best line has names of this weight, in those that stand in one line only.
+    def remind(self) -> None:
+        """Choose lines that have names of the sentences that stand nowhere in view.
 
         Each line is chosen for what the lines before it do not have, so that one that asks the same
         of another thing does not hide the line about this one. Of two alike the newer one is taken.
@@ -148,7 +145,6 @@ class Quoter:
             if run < self._compacted
         }
         used: Counter[str] = Counter()
-        lines = 0
         self._room = min(self._room, _MOST_CHARACTERS)
         # A further line has something of its own, or is the second one of a word that is just
         # rare: an error stands below the command that it came of.
@@ -159,19 +155,17 @@ class Quoter:
             is_told = self._index.runs[run].entry.role == "user"
             return sum(weighed) * (_TOLD if is_told else 1), self._age(run)
 
-        while held and lines < _MOST_LINES:
+        while held:
             score, (_, best) = max(map(worth, held))
-            if score < max(least, 0 if lines else first * rarity(1, self._compacted)):
+            if score < least:
                 break
             names = held.pop(best)
-            if not self._is_in_view(best):
-                if not self._add((best,), score):
-                    continue
-                lines += 1
-            used.update([*names])
+            if self._is_in_view(best) or self._add((best,), score):
+                used.update([*names])
 
     def _look_up(self, sentence: str) -> None:
-        """Note the names in a sentence, words and pairs of words, by the runs that have them.
+        """Note the names in a sentence, words and pairs of words, by the runs that have them and
+        are the user's or about what the sentence says.
 
         Those in many different passages or in several results tell nothing apart, or are
         boilerplate; so are all of a sentence that was said before.
@@ -192,8 +186,10 @@ class Quoter:
                 self._known.update([" ".join(phrase)] if len(runs) > len(compacted) else ())
         for name, found in names.items():
             for run in found:
+                is_told = index.runs[run].entry.role == "user"
+                if not (is_told or is_about(sentence, index.runs[run].text)):
+                    continue
                 self._names[run][name] = rarity(len(found), self._compacted)
-                is_told = self._index.runs[run].entry.role == "user"
                 if self._is_in_view(run) and (run < self._compacted or is_told):
                     self._newest[name] = run
 

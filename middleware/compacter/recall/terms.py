@@ -21,6 +21,9 @@ _LESS = 0.3
 # leave: "applied" and "apply", "running" and "run", "spoken" and "spoke", "Rechnungen".
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|e[dns]|s)$")
 _LAST = re.compile(r"(?<=[a-z]{2})(?:[eiy]|(?<=([bdgmnprt]))\1)$")
+# Share of a sentence's words that a text about the same has more than. With .2 steps of real agents
+# get twice the quotes, with .3 .03 less of made-up tasks are right.
+_ABOUT = 0.25
 
 
 class Term(NamedTuple):
@@ -61,3 +64,11 @@ def terms(text: str) -> tuple[Term, ...]:
             # A short number counts with the word before it (town 12), or after it (on 12 June).
             weights[f"{word} {after if before in FUNCTION_WORDS else before or after}"] = 1.0
     return tuple(starmap(Term, weights.items()))
+
+
+def is_about(sentence: str, text: str) -> bool:
+    """Return whether a text has so many words of a sentence that it is about the same, and does not
+    have one of them by chance.
+    """
+    said = set(map(stem, set(words(sentence)) - FUNCTION_WORDS - TALK_WORDS))
+    return len(said.intersection(map(stem, words(text)))) > _ABOUT * len(said)

@@ -17,7 +17,6 @@ from compacter.recall.index import MAX_BYTES, Index, Redact
 from compacter.recall.passages import Quotes
 from compacter.recall.question import question, task
 from compacter.recall.quotes import Quoter, passage_of, search
-from compacter.recall.weight import tokens
 from compacter.runtime.io import resolve
 from compacter.runtime.locks import Lock
 
@@ -31,9 +30,6 @@ _MOST_IN_VIEW = 100
 # Size limit of all indexes, and so of one: one that is larger could not be kept, and would be made
 # again for each call.
 _MOST_BYTES = MAX_BYTES
-# Weight of the names that a line for a user's order has at least: of "yes please fix it" most
-# histories have one. With 0 .14 of such messages to agents get quotes, with 1.2 .07.
-_LEAST_ORDERED = 1.2
 _NOTHING = Quotation("", ())
 _Views = Sequence[tuple[Sequence[Message], str]]
 
@@ -142,7 +138,7 @@ class Recall:
     def _for_turn(self, recall: Quotes, asked: Quote, index: Index) -> Quotation:
         conversation = asked.conversation
         at = conversation.last_user
-        if at is None or not (asked.sent or at == len(conversation.messages) - 1):
+        if at is None:
             return _NOTHING
         position = len(asked.original) - len(conversation.messages) + at
         if position < 0 or asked.original[position] is not conversation.messages[at]:
@@ -154,19 +150,23 @@ class Recall:
         # The index, the position of its user message and its text identify a turn.
         key = index.number, position, said
         with self._lock:
-            granted = self._turns.get(key) if asked.sent else None
-            if granted:
-                text = granted.text
-                if max(len(text), tokens(text) / asked.tokens_of_one) > asked.room:
-                    # The turn has grown. Others would change what a prompt cache holds once more.
-                    granted = self._turns[key] = _NOTHING
-                return granted
+            granted = self._turns.get(key)
+            fits = asked.sent and (granted is None or len(granted.text) <= asked.room)
+            if not fits:
+                # The turn has grown. Without its quotes the provider reads all of it anew, so the
+                # next compaction is made now; until then quotes would only come and go.
+                self._turns[key] = _NOTHING
+        if granted:
+            return granted if fits or not asked.sent else _NOTHING
+        if not (asked.sent or at == len(conversation.messages) - 1):
+            return _NOTHING
         wanted = question(asking)
         quoter = self._quoter(asked, index, at, [each.text for each in wanted], asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
             # In an agent's history an order names what it is about, and the lines around those that
             # have the names tell little. In a chat a rare noun is nothing to look up.
-            quoter.remind(_LEAST_ORDERED)
+            quoter.remind()
+            wanted = tuple(sentence for sentence in wanted if sentence.asks)
         asks = recall.search is not None and any(each.asks for each in wanted)
         quoter.answer(wanted, self._scores_of(recall, index, said) if asks else None)
         made = quoter.quotation() or _NOTHING
