@@ -42,6 +42,8 @@ _AGAIN = 0.4
 # What a line of the user's is worth, as a multiple of one that a tool printed: who tells something
 # in passing names the thing once, where lists and logs name it again and again.
 _TOLD = 1.5
+# Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
+_LONGEST_TOLD = 2_000
 # Most characters of quotes that begin with lines for a task.
 _MOST_CHARACTERS = 600
 # Shortest number that tells anything by itself; a shorter one only with the word beside it.
@@ -152,8 +154,7 @@ class Quoter:
 
         def worth(run: int) -> tuple[float, tuple[int, int]]:
             weighed = (weight * _AGAIN ** used[name] for name, weight in held[run].items())
-            is_told = self._index.runs[run].entry.role == "user"
-            return sum(weighed) * (_TOLD if is_told else 1), self._age(run)
+            return sum(weighed) * (_TOLD if self._is_told(run) else 1), self._age(run)
 
         while held:
             score, (_, best) = max(map(worth, held))
@@ -186,12 +187,17 @@ class Quoter:
                 self._known.update([" ".join(phrase)] if len(runs) > len(compacted) else ())
         for name, found in names.items():
             for run in found:
-                is_told = index.runs[run].entry.role == "user"
+                is_told = self._is_told(run)
                 if not (is_told or is_about(sentence, index.runs[run].text)):
                     continue
                 self._names[run][name] = rarity(len(found), self._compacted)
                 if self._is_in_view(run) and (run < self._compacted or is_told):
                     self._newest[name] = run
+
+    def _is_told(self, run: int) -> bool:
+        """Return whether the user has told this, in a message that is not mostly pasted."""
+        entry = self._index.runs[run].entry
+        return entry.role == "user" and len(entry.text) <= _LONGEST_TOLD
 
     def _age(self, run: int) -> tuple[int, int]:
         """Return a key that sorts runs as they were said, oldest first."""
