@@ -15,8 +15,8 @@ from itertools import groupby, pairwise
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage
-from compacter.recall.question import Sentence
-from compacter.recall.terms import is_about, stem, terms
+from compacter.recall.question import is_asking
+from compacter.recall.terms import is_about, terms
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 
@@ -35,7 +35,7 @@ _WORTH = 0.4
 _GAP = "\n…\n"
 
 # Most different passages that have a name, and most results: what more results have is boilerplate.
-_RARE = 14
+_RARE = 10
 _MOST_RESULTS = 3
 # What a name is worth in a further line of those that have it, as a share of the line before.
 _AGAIN = 0.4
@@ -90,7 +90,7 @@ class Quoter:
 
     # -- a question --------------------------------------------------------------------------------
 
-    def answer(self, asked: Sequence[Sentence], scores: Mapping[int, float] | None = None) -> None:
+    def answer(self, asked: Iterable[str], scores: Mapping[int, float] | None = None) -> None:
         """Choose the passages that answer a question.
 
         Args:
@@ -98,7 +98,7 @@ class Quoter:
             scores: Scores of compacted runs by a function of the user's, as shares of the best
                 one's; they are added to the runs' own.
         """
-        searches = [(each.asks, *self._search(each)) for each in asked]
+        searches = [(is_asking(sentence), *self._search(sentence)) for sentence in asked]
         clear: list[Mapping[int, float]] = []
         for asks, least in ((True, _LEAST_ASKED), (False, _LEAST_SAID)):
             clear = clear or [
@@ -112,7 +112,7 @@ class Quoter:
             if not self._add(self._index.with_answer(run), score):
                 self._add((run,), score)
 
-    def _search(self, sentence: Sentence) -> tuple[float, Mapping[int, float]]:
+    def _search(self, sentence: str) -> tuple[float, Mapping[int, float]]:
         """Return how clearly the best compacted passage is meant by a sentence, and the scores of
         those that are worth it, as shares of the best one's.
 
@@ -121,7 +121,7 @@ class Quoter:
         """
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
-        found = self._index.find(sentence.terms, self._compacted)
+        found = self._index.find(terms(sentence), self._compacted)
         score, _, held = found.hits[0] if found.hits else (0.0, 0, {})
         in_view = (
             sum(weights.values()) for run, weights in found.held.items() if run >= self._compacted
@@ -176,7 +176,7 @@ class Quoter:
         names: dict[str, list[int]] = {}
         for phrase in dict.fromkeys(_names_in(sentence)):
             # Words of a pair in any order: another statement seldom has the same.
-            runs = [] if all(map(index.is_common, phrase)) else index.runs_with(map(stem, phrase))
+            runs = index.runs_with(phrase)
             compacted = [run for run in runs if run < self._compacted]
             if any(whole in _without_space(index.runs[run].text) for run in compacted):
                 return
@@ -215,16 +215,13 @@ class Quoter:
         last statement that a reader meets is the newest for him.
         """
         newest = (
-            (run, self._newest[name])
-            for run in runs
-            for name in self._names.get(run, ())
-            if name in self._newest
+            (run, self._newest.get(name, run)) for run in runs for name in self._names.get(run, ())
         )
         newer = [last for run, last in newest if self._age(last) > self._age(run)]
         new = {*runs, *newer}.difference(self._chosen)
         needed = 0.0
-        for run in new:
-            line = line_of(passage_of(self._index, [run], 0))
+        for added in new:
+            line = line_of(passage_of(self._index, [added], 0))
             # Larger where the characters cost more tokens.
             needed += max(len(line), tokens(line) / self._tokens_of_one) + len(_GAP)
         if needed > self._room:

@@ -15,7 +15,7 @@ from compacter.messages.parts import Kind, Part
 from compacter.recall.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.recall.index import MAX_BYTES, Index, Redact
 from compacter.recall.passages import Quotes
-from compacter.recall.question import question, task
+from compacter.recall.question import is_asking, question, task
 from compacter.recall.quotes import Quoter, passage_of, search
 from compacter.runtime.io import resolve
 from compacter.runtime.locks import Lock
@@ -161,13 +161,13 @@ class Recall:
         if not (asked.sent or at == len(conversation.messages) - 1):
             return _NOTHING
         wanted = question(asking)
-        quoter = self._quoter(asked, index, at, [each.text for each in wanted], asked.room)
+        quoter = self._quoter(asked, index, at, wanted, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
             # In an agent's history an order names what it is about, and the lines around those that
             # have the names tell little. In a chat a rare noun is nothing to look up.
             quoter.remind()
-            wanted = tuple(sentence for sentence in wanted if sentence.asks)
-        asks = recall.search is not None and any(each.asks for each in wanted)
+            wanted = list(filter(is_asking, wanted))
+        asks = recall.search is not None and any(map(is_asking, wanted))
         quoter.answer(wanted, self._scores_of(recall, index, said) if asks else None)
         made = quoter.quotation() or _NOTHING
         if asked.sent:
