@@ -65,8 +65,6 @@ class Recall:
         )
         self._in_view: LRUCache[int, tuple[Index, list[Part]]] = LRUCache(_MOST_IN_VIEW)
         self._turns: LRUCache[Hashable, Quotation] = LRUCache(_MOST_TURNS)
-        # Scores by the user's function: it is called once for a question.
-        self._scores: LRUCache[Hashable, Mapping[int, float]] = LRUCache(_MOST_TURNS)
 
     def _add(self, asked: Quote, views: _Views) -> Index:
         """Add what a request does not have verbatim to the index of its conversation, if an earlier
@@ -179,24 +177,18 @@ class Recall:
         """Return the scores of the compacted runs for a message by the user's function, as shares
         of the best one's, where they are above 0; nothing if it fails.
         """
-        key = index.number, said
-        with self._lock:
-            scores = self._scores.get(key)
-        if scores is None:
-            passages = [passage_of(index, [run], 0.0) for run in range(index.count)]
-            search: Any = UserFunction(
-                "search",
-                partial(_uncancelled, recall.search),
-                "one finite number for each passage",
-                partial(_shares, count=len(passages)),
-            )
-            scores = {}
-            try:
-                scores = search(said, passages)
-            except FunctionError as error:
-                self._report_failure(error)
-            with self._lock:
-                self._scores[key] = scores
+        passages = [passage_of(index, [run], 0.0) for run in range(index.count)]
+        search: Any = UserFunction(
+            "search",
+            partial(_uncancelled, recall.search),
+            "one finite number for each passage",
+            partial(_shares, count=len(passages)),
+        )
+        try:
+            scores: Mapping[int, float] = search(said, passages)
+        except FunctionError as error:
+            self._report_failure(error)
+            return {}
         return scores
 
     def _quoter(
