@@ -25,10 +25,6 @@ from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 # quotes, with .7 two more of a hundred questions miss their answer.
 _LEAST_ASKED = 0.67
 _LEAST_SAID = 0.95
-# The best passage must have a rare word of the question: one in at most `n ** 0.55` of `n`
-# passages. Without this a question that resembles all earlier ones brings them at every turn, and
-# twice the uncached tokens.
-_TELLING = 0.45
 # Smallest score of a passage, as a share of the best one's.
 _WORTH = 0.4
 # Between pieces of one message: a line of its own, so that no two items of a list become one.
@@ -39,9 +35,6 @@ _RARE = 10
 _MOST_RESULTS = 3
 # What a name is worth in a further line of those that have it, as a share of the line before.
 _AGAIN = 0.4
-# What a line of the user's is worth, as a multiple of one that a tool printed: who tells something
-# in passing names the thing once, where lists and logs name it again and again.
-_TOLD = 1.5
 # Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
 _LONGEST_TOLD = 2_000
 # Most characters of quotes that begin with lines for a task.
@@ -122,12 +115,11 @@ class Quoter:
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
         found = self._index.find(terms(sentence), self._compacted)
-        score, _, held = found.hits[0] if found.hits else (0.0, 0, {})
+        score = found.hits[0].score if found.hits else 0.0
         in_view = (
             sum(weights.values()) for run, weights in found.held.items() if run >= self._compacted
         )
-        least = _TELLING * math.log(max(1, self._index.count))
-        if max(in_view, default=0.0) >= score or max(held.values(), default=0.0) <= least:
+        if max(in_view, default=0.0) >= score:
             return 0.0, {}
         worth = {hit.number: share for hit in found.hits if (share := hit.score / score) >= _WORTH}
         evidence = score / rarity(1, self._index.count)
@@ -154,7 +146,7 @@ class Quoter:
 
         def worth(run: int) -> tuple[float, tuple[int, int]]:
             weighed = (weight * _AGAIN ** used[name] for name, weight in held[run].items())
-            return sum(weighed) * (_TOLD if self._is_told(run) else 1), self._age(run)
+            return sum(weighed), self._age(run)
 
         while held:
             score, (_, best) = max(map(worth, held))
