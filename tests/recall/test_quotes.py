@@ -29,8 +29,7 @@ def quoted(
 ) -> Quotation | None:
     wanted = question([Part("user", "text", asked, "", 99)])
     index = Index(folded)
-    texts = [sentence.text for sentence in wanted]
-    quoter = Quoter(index.extend(view), room, texts=texts, compacted=index.count)
+    quoter = Quoter(index.extend(view), room, texts=wanted, compacted=index.count)
     quoter.answer(wanted)
     return quoter.quotation()
 
@@ -281,7 +280,7 @@ def test_the_room_follows_from_the_window(share: float, window: int | None, room
 def test_what_a_message_only_carries_asks_nothing() -> None:
     output = "[make output]\nWhere is the key of the boiler room?\n"
     asked = question([Part("user", "text", f"{output}\nWho paid for the boat?")])
-    assert [sentence.text for sentence in asked] == ["Who paid for the boat?"]
+    assert asked == ["Who paid for the boat?"]
     assert not question([Part("user", "text", output)])
 
 

@@ -11,6 +11,7 @@ from compacter import Compacter, Quotes
 from compacter.messages.parts import Part
 from compacter.recall.frame import STEP_NOTE, is_quotes
 from compacter.recall.index import Index
+from compacter.recall.question import task
 from compacter.recall.quotes import Quoter
 from compacter.testing import token_limit_error
 
@@ -167,3 +168,74 @@ def test_boilerplate_of_results_brings_nothing() -> None:
     quoter = Quoter(Index([*parts, *noise]), 2_000, texts=["Process group of the shell"])
     quoter.remind()
     assert quoter.quotation() is None
+
+
+def real_looking_run() -> list[dict[str, Any]]:
+    """Return an agent's steps as they are: edits with receipts, builds, listings, prose between."""
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "Review the branch, mend what is wrong and run the tests."}
+    ]
+    rooms = ["session", "config", "watch", "store", "resume", "cloud", "skills", "spi"]
+    for number in range(96):
+        room = rooms[number * 5 % len(rooms)]
+        path = f"pkg/{room}/part_{number % 7}.go"
+        kinds = [
+            (
+                f"Let me apply the fix in {room} and keep its helper in line with the others.",
+                {"edit": path},
+                f"The file {path} has been updated successfully. (file state is current)",
+            ),
+            (
+                "Now let me format, build, lint and test the changes.",
+                {"command": f"make build && make lint # {room}", "description": "Build and lint"},
+                "BUILD OK",
+            ),
+            (
+                f"Let me look at how {room} is wired into the command.",
+                {"command": f"grep -rn {room} pkg | head"},
+                "\n".join(
+                    f"{path}:{line}: // {room} keeps the list of runs while the command waits"
+                    for line in range(number, number + 6)
+                ),
+            ),
+            (
+                f"The tests of {room} pass now, so the next part can be reviewed.",
+                {"todos": f"review {room}: completed"},
+                "Todos have been modified successfully. Please proceed with the current tasks.",
+            ),
+        ]
+        note, arguments, result = kinds[number % 4]
+        function = {"name": "work", "arguments": json.dumps(arguments)}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        history += [
+            {"role": "assistant", "content": note, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": result},
+        ]
+    return history
+
+
+def test_most_steps_of_a_run_that_only_works_get_no_quotes() -> None:
+    """At most one step in twenty, and on average 25 characters a step."""
+    blocks: list[str] = []
+
+    def completion(messages: list[dict[str, Any]]) -> Any:
+        size = sum(len(json.dumps(message)) for message in messages)
+        if size > 8_000:
+            raise token_limit_error(limit=2_000, input_tokens=size // 4)
+        texts = [str(message["content"]) for message in messages]
+        blocks.append("".join(text for text in texts if STEP_NOTE in text))
+        return {"choices": [{"message": {"role": "assistant", "content": "Going on."}}]}
+
+    call = Compacter(summarizer="extractive", recall=Quotes()).wrap(completion)
+    history = real_looking_run()
+    for end in range(3, len(history) + 1, 2):
+        call(messages=history[:end])
+    assert sum(map(bool, blocks)) <= len(blocks) / 20
+    assert sum(map(len, blocks)) <= 25 * len(blocks)
+
+
+def test_what_a_call_names_is_no_task() -> None:
+    """A receipt, and an intention that the call has carried out, bring no lines."""
+    call = Part("assistant", "call", '{"edit": "pkg/quail.go"}', "edit", 1)
+    receipt = Part("tool", "result", "The file pkg/quail.go has been updated well.", "edit", 2)
+    assert task([call, receipt]) == []

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
-from compacter.recall.terms import Term, stem
+from compacter.recall.terms import stem
 from compacter.text.words import FUNCTION_WORDS, words_of_each
 
 MAX_BYTES = 64_000_000
@@ -36,10 +36,6 @@ _AROUND = (
 _STEPS = range(-4, 5)
 # Most hits of a search.
 _MOST_HITS = 40
-# Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
-_MORE = 20
-# Power of the number of runs from which on a word is common.
-_COMMON = 0.55
 # Size of a run, of a word, and of one of its places, in bytes.
 _BYTES_A_RUN = 150
 _BYTES_A_WORD = 200
@@ -156,31 +152,28 @@ class Index:
         """Number of runs."""
         return len(self.runs)
 
-    def find(self, wanted: Sequence[Term], until: int | None = None) -> Found:
-        """Return the runs that best match the ``wanted`` terms; hits are those before run
-        ``until``, and so are the neighbours that count for them.
+    def find(self, wanted: Mapping[str, float], until: int | None = None) -> Found:
+        """Return the runs that best match the ``wanted`` terms, see ``terms``; hits are those
+        before run ``until``, and so are the neighbours that count for them.
         """
         held: defaultdict[int, dict[str, float]] = defaultdict(dict)
         whole = 0.0
-        for term in wanted:
-            runs = self.runs_with(map(stem, term.text.split()))
-            weight = term.weight * rarity(len(runs), self.count)
+        for term, share in wanted.items():
+            runs = self.runs_with(term.split())
+            weight = share * rarity(len(runs), self.count)
             whole += weight
             for run in runs:
-                held[run][term.text] = weight
+                held[run][term] = weight
         count = self.count if until is None else until
         before = {run: terms for run, terms in held.items() if run < count}
         return Found(whole, held, ranked(before, count, _MOST_HITS))
 
-    def runs_with(self, stems: Iterable[str]) -> list[int]:
+    def runs_with(self, words: Iterable[str]) -> list[int]:
         """Return the runs that have all of some words, in any order, oldest first."""
-        of_each = [{run for piece in self._pieces for run in piece.get(word, ())} for word in stems]
+        of_each = [
+            {run for piece in self._pieces for run in piece.get(stem(word), ())} for word in words
+        ]
         return sorted(set.intersection(*of_each)) if of_each else []
-
-    def is_common(self, word: str) -> bool:
-        """Return whether a word stands in so many runs that it tells nothing apart."""
-        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
-        return times > math.pow(self.count, _COMMON)
 
     def with_answer(self, number: int) -> tuple[int, ...]:
         """Return a run; with the next one if it is a question, whose answer that is."""
@@ -212,7 +205,7 @@ def ranked(held: Mapping[int, Mapping[str, float]], count: int, limit: int) -> l
     """Return the best of ``count`` runs, by the terms that each has; of two alike, the newer one
     first.
     """
-    best = nlargest(limit + _MORE, held, key=lambda run: (sum(held[run].values()), run))
+    best = nlargest(limit, held, key=lambda run: (sum(held[run].values()), run))
     hits: list[Hit] = []
     for number in {near + step for near in best for step in _STEPS}.intersection(range(count)):
         whole: dict[str, float] = {}

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from compacter.messages.parts import Part
-from compacter.recall.terms import Term, terms
+from compacter.recall.terms import is_about
 from compacter.text.pieces import separate, split
 
-# Most sentences that are searched for: the first and the last ones. Each costs a search.
-_MOST_SENTENCES = 24
 # Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
 _ACKNOWLEDGEMENT = 60
 # Least share of the words of prose that are letters alone, before a mark at their end: of a line of
@@ -24,7 +21,7 @@ _ACKNOWLEDGEMENT = 60
 _PLAIN_OF_PROSE = 0.7
 # Fewest words of a sentence that states a task.
 _FEWEST_WORDS = 4
-# Characters of a text of a step that are read: the last ones.
+# Characters that are read of a text of a step, the last ones, and of a message, the first ones too.
 _LONGEST = 2_000
 # A question mark, or in English a word of an indirect question: without these words .72 in place of
 # .80 of such questions bring their answer.
@@ -33,34 +30,27 @@ _DIGIT = re.compile(r"\d")
 _AROUND = ".,:;!?()\"'"
 
 
-class Sentence(NamedTuple):
-    """A sentence of the user's message."""
-
-    terms: tuple[Term, ...]
-    asks: bool
-    """Whether it has the form of a question."""
-    text: str
-    """The sentence itself."""
-
-
-def question(turn: Iterable[Part]) -> tuple[Sentence, ...]:
-    """Return the sentences of a user message, with what each asks. ``turn`` are its entries."""
+def question(turn: Iterable[Part]) -> list[str]:
+    """Return the sentences of a user message, whose entries are ``turn``."""
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
     # What a message only carries, such as a tool's output, asks nothing.
     own = "".join(piece.text for piece in separate(text) if piece.is_own)
-    sentences = [
-        Sentence(terms(said), bool(_ASKING.search(said)), said) for said in _sentences(own)
-    ]
-    half = _MOST_SENTENCES // 2
-    if len(sentences) > _MOST_SENTENCES:
-        sentences[half:-half] = []
-    return tuple(sentences)
+    if len(own) > 2 * _LONGEST:
+        own = f"{own[:_LONGEST]}\n{own[-_LONGEST:]}"
+    return list(_sentences(own))
+
+
+def is_asking(sentence: str) -> bool:
+    """Return whether a sentence has the form of a question."""
+    return bool(_ASKING.search(sentence))
 
 
 def task(step: Sequence[Part]) -> list[str]:
-    """Return the sentences in which an agent's step states what is to be done next: the last line
-    of each result if it is prose; and the assistant's own words if the results only acknowledge
-    its calls, as other intentions were carried out by these.
+    """Return the sentences in which an agent's step states what is to be done next.
+
+    These are in the last line of each result if it is prose, and in the assistant's own words if
+    the results only acknowledge its calls. A sentence about what a call says is a receipt, or an
+    intention that the call has carried out.
 
     Args:
         step: The entries of the assistant's message and of the results behind it.
@@ -71,7 +61,9 @@ def task(step: Sequence[Part]) -> list[str]:
         said = []
     lines = [text[-_LONGEST:].rstrip().rpartition("\n")[2] for text in results]
     stated = [*(text[-_LONGEST:] for text in said), *filter(_is_prose, lines)]
-    return [sentence for text in stated for sentence in _sentences(text)]
+    calls = "\n".join(entry.text for entry in step if entry.kind == "call")
+    sentences = [sentence for text in stated for sentence in _sentences(text)]
+    return [sentence for sentence in sentences if not is_about(sentence, calls)]
 
 
 def _is_prose(line: str) -> bool:

@@ -15,8 +15,8 @@ from itertools import groupby, pairwise
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage
-from compacter.recall.question import Sentence
-from compacter.recall.terms import stem, terms
+from compacter.recall.question import is_asking
+from compacter.recall.terms import is_about, terms
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 
@@ -25,27 +25,20 @@ from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 # quotes, with .7 two more of a hundred questions miss their answer.
 _LEAST_ASKED = 0.67
 _LEAST_SAID = 0.95
-# The best passage must have a rare word of the question: one in at most `n ** 0.55` of `n`
-# passages. Without this a question that resembles all earlier ones brings them at every turn, and
-# twice the uncached tokens.
-_TELLING = 0.45
 # Smallest score of a passage, as a share of the best one's.
 _WORTH = 0.4
 # Between pieces of one message: a line of its own, so that no two items of a list become one.
 _GAP = "\n…\n"
 
 # Most different passages that have a name, and most results: what more results have is boilerplate.
-_RARE = 14
+_RARE = 10
 _MOST_RESULTS = 3
 # What a name is worth in a further line of those that have it, as a share of the line before.
 _AGAIN = 0.4
-# What a line of the user's is worth, as a multiple of one that a tool printed: who tells something
-# in passing names the thing once, where lists and logs name it again and again.
-_TOLD = 1.5
-# Most lines for a task, and characters of them: with twice as many .967 in place of .978 of made-up
-# tasks are right, and real runs know as many names.
-_MOST_LINES = 4
-_MOST_CHARACTERS = 800
+# Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
+_LONGEST_TOLD = 2_000
+# Most characters of quotes that begin with lines for a task.
+_MOST_CHARACTERS = 600
 # Shortest number that tells anything by itself; a shorter one only with the word beside it.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
@@ -90,7 +83,7 @@ class Quoter:
 
     # -- a question --------------------------------------------------------------------------------
 
-    def answer(self, asked: Sequence[Sentence], scores: Mapping[int, float] | None = None) -> None:
+    def answer(self, asked: Iterable[str], scores: Mapping[int, float] | None = None) -> None:
         """Choose the passages that answer a question.
 
         Args:
@@ -98,7 +91,7 @@ class Quoter:
             scores: Scores of compacted runs by a function of the user's, as shares of the best
                 one's; they are added to the runs' own.
         """
-        searches = [(each.asks, *self._search(each)) for each in asked]
+        searches = [(is_asking(sentence), *self._search(sentence)) for sentence in asked]
         clear: list[Mapping[int, float]] = []
         for asks, least in ((True, _LEAST_ASKED), (False, _LEAST_SAID)):
             clear = clear or [
@@ -112,7 +105,7 @@ class Quoter:
             if not self._add(self._index.with_answer(run), score):
                 self._add((run,), score)
 
-    def _search(self, sentence: Sentence) -> tuple[float, Mapping[int, float]]:
+    def _search(self, sentence: str) -> tuple[float, Mapping[int, float]]:
         """Return how clearly the best compacted passage is meant by a sentence, and the scores of
         those that are worth it, as shares of the best one's.
 
@@ -121,13 +114,12 @@ class Quoter:
         """
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
-        found = self._index.find(sentence.terms, self._compacted)
-        score, _, held = found.hits[0] if found.hits else (0.0, 0, {})
+        found = self._index.find(terms(sentence), self._compacted)
+        score = found.hits[0].score if found.hits else 0.0
         in_view = (
             sum(weights.values()) for run, weights in found.held.items() if run >= self._compacted
         )
-        least = _TELLING * math.log(max(1, self._index.count))
-        if max(in_view, default=0.0) >= score or max(held.values(), default=0.0) <= least:
+        if max(in_view, default=0.0) >= score:
             return 0.0, {}
         worth = {hit.number: share for hit in found.hits if (share := hit.score / score) >= _WORTH}
         evidence = score / rarity(1, self._index.count)
@@ -135,9 +127,8 @@ class Quoter:
 
     # -- a task ------------------------------------------------------------------------------------
 
-    def remind(self, first: float = 0.0) -> None:
-        """Choose lines that have names of the sentences that stand nowhere in view; none unless the
-        best line has names of this weight, in those that stand in one line only.
+    def remind(self) -> None:
+        """Choose lines that have names of the sentences that stand nowhere in view.
 
         Each line is chosen for what the lines before it do not have, so that one that asks the same
         of another thing does not hide the line about this one. Of two alike the newer one is taken.
@@ -148,7 +139,6 @@ class Quoter:
             if run < self._compacted
         }
         used: Counter[str] = Counter()
-        lines = 0
         self._room = min(self._room, _MOST_CHARACTERS)
         # A further line has something of its own, or is the second one of a word that is just
         # rare: an error stands below the command that it came of.
@@ -156,22 +146,19 @@ class Quoter:
 
         def worth(run: int) -> tuple[float, tuple[int, int]]:
             weighed = (weight * _AGAIN ** used[name] for name, weight in held[run].items())
-            is_told = self._index.runs[run].entry.role == "user"
-            return sum(weighed) * (_TOLD if is_told else 1), self._age(run)
+            return sum(weighed), self._age(run)
 
-        while held and lines < _MOST_LINES:
+        while held:
             score, (_, best) = max(map(worth, held))
-            if score < max(least, 0 if lines else first * rarity(1, self._compacted)):
+            if score < least:
                 break
             names = held.pop(best)
-            if not self._is_in_view(best):
-                if not self._add((best,), score):
-                    continue
-                lines += 1
-            used.update([*names])
+            if self._is_in_view(best) or self._add((best,), score):
+                used.update([*names])
 
     def _look_up(self, sentence: str) -> None:
-        """Note the names in a sentence, words and pairs of words, by the runs that have them.
+        """Note the names in a sentence, words and pairs of words, by the runs that have them and
+        are the user's or about what the sentence says.
 
         Those in many different passages or in several results tell nothing apart, or are
         boilerplate; so are all of a sentence that was said before.
@@ -181,7 +168,7 @@ class Quoter:
         names: dict[str, list[int]] = {}
         for phrase in dict.fromkeys(_names_in(sentence)):
             # Words of a pair in any order: another statement seldom has the same.
-            runs = [] if all(map(index.is_common, phrase)) else index.runs_with(map(stem, phrase))
+            runs = index.runs_with(phrase)
             compacted = [run for run in runs if run < self._compacted]
             if any(whole in _without_space(index.runs[run].text) for run in compacted):
                 return
@@ -192,10 +179,17 @@ class Quoter:
                 self._known.update([" ".join(phrase)] if len(runs) > len(compacted) else ())
         for name, found in names.items():
             for run in found:
+                is_told = self._is_told(run)
+                if not (is_told or is_about(sentence, index.runs[run].text)):
+                    continue
                 self._names[run][name] = rarity(len(found), self._compacted)
-                is_told = self._index.runs[run].entry.role == "user"
                 if self._is_in_view(run) and (run < self._compacted or is_told):
                     self._newest[name] = run
+
+    def _is_told(self, run: int) -> bool:
+        """Return whether the user has told this, in a message that is not mostly pasted."""
+        entry = self._index.runs[run].entry
+        return entry.role == "user" and len(entry.text) <= _LONGEST_TOLD
 
     def _age(self, run: int) -> tuple[int, int]:
         """Return a key that sorts runs as they were said, oldest first."""
@@ -213,16 +207,13 @@ class Quoter:
         last statement that a reader meets is the newest for him.
         """
         newest = (
-            (run, self._newest[name])
-            for run in runs
-            for name in self._names.get(run, ())
-            if name in self._newest
+            (run, self._newest.get(name, run)) for run in runs for name in self._names.get(run, ())
         )
         newer = [last for run, last in newest if self._age(last) > self._age(run)]
         new = {*runs, *newer}.difference(self._chosen)
         needed = 0.0
-        for run in new:
-            line = line_of(passage_of(self._index, [run], 0))
+        for added in new:
+            line = line_of(passage_of(self._index, [added], 0))
             # Larger where the characters cost more tokens.
             needed += max(len(line), tokens(line) / self._tokens_of_one) + len(_GAP)
         if needed > self._room:

@@ -15,9 +15,8 @@ from compacter.messages.parts import Kind, Part
 from compacter.recall.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.recall.index import MAX_BYTES, Index, Redact
 from compacter.recall.passages import Quotes
-from compacter.recall.question import question, task
+from compacter.recall.question import is_asking, question, task
 from compacter.recall.quotes import Quoter, passage_of, search
-from compacter.recall.weight import tokens
 from compacter.runtime.io import resolve
 from compacter.runtime.locks import Lock
 
@@ -31,9 +30,6 @@ _MOST_IN_VIEW = 100
 # Size limit of all indexes, and so of one: one that is larger could not be kept, and would be made
 # again for each call.
 _MOST_BYTES = MAX_BYTES
-# Weight of the names that a line for a user's order has at least: of "yes please fix it" most
-# histories have one. With 0 .14 of such messages to agents get quotes, with 1.2 .07.
-_LEAST_ORDERED = 1.2
 _NOTHING = Quotation("", ())
 _Views = Sequence[tuple[Sequence[Message], str]]
 
@@ -69,8 +65,6 @@ class Recall:
         )
         self._in_view: LRUCache[int, tuple[Index, list[Part]]] = LRUCache(_MOST_IN_VIEW)
         self._turns: LRUCache[Hashable, Quotation] = LRUCache(_MOST_TURNS)
-        # Scores by the user's function: it is called once for a question.
-        self._scores: LRUCache[Hashable, Mapping[int, float]] = LRUCache(_MOST_TURNS)
 
     def _add(self, asked: Quote, views: _Views) -> Index:
         """Add what a request does not have verbatim to the index of its conversation, if an earlier
@@ -142,7 +136,7 @@ class Recall:
     def _for_turn(self, recall: Quotes, asked: Quote, index: Index) -> Quotation:
         conversation = asked.conversation
         at = conversation.last_user
-        if at is None or not (asked.sent or at == len(conversation.messages) - 1):
+        if at is None:
             return _NOTHING
         position = len(asked.original) - len(conversation.messages) + at
         if position < 0 or asked.original[position] is not conversation.messages[at]:
@@ -154,20 +148,24 @@ class Recall:
         # The index, the position of its user message and its text identify a turn.
         key = index.number, position, said
         with self._lock:
-            granted = self._turns.get(key) if asked.sent else None
-            if granted:
-                text = granted.text
-                if max(len(text), tokens(text) / asked.tokens_of_one) > asked.room:
-                    # The turn has grown. Others would change what a prompt cache holds once more.
-                    granted = self._turns[key] = _NOTHING
-                return granted
+            granted = self._turns.get(key)
+            fits = asked.sent and (granted is None or len(granted.text) <= asked.room)
+            if not fits:
+                # The turn has grown. Without its quotes the provider reads all of it anew, so the
+                # next compaction is made now; until then quotes would only come and go.
+                self._turns[key] = _NOTHING
+        if granted:
+            return granted if fits or not asked.sent else _NOTHING
+        if not (asked.sent or at == len(conversation.messages) - 1):
+            return _NOTHING
         wanted = question(asking)
-        quoter = self._quoter(asked, index, at, [each.text for each in wanted], asked.room)
+        quoter = self._quoter(asked, index, at, wanted, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
             # In an agent's history an order names what it is about, and the lines around those that
             # have the names tell little. In a chat a rare noun is nothing to look up.
-            quoter.remind(_LEAST_ORDERED)
-        asks = recall.search is not None and any(each.asks for each in wanted)
+            quoter.remind()
+            wanted = list(filter(is_asking, wanted))
+        asks = recall.search is not None and any(map(is_asking, wanted))
         quoter.answer(wanted, self._scores_of(recall, index, said) if asks else None)
         made = quoter.quotation() or _NOTHING
         if asked.sent:
@@ -179,23 +177,17 @@ class Recall:
         """Return the scores of the compacted runs for a message by the user's function, as shares
         of the best one's, where they are above 0; nothing if it fails.
         """
-        key = index.number, said
-        with self._lock:
-            scores = self._scores.get(key)
-        if scores is None:
-            passages = [passage_of(index, [run], 0.0) for run in range(index.count)]
-            search: Any = UserFunction(
-                "search",
-                partial(_uncancelled, recall.search),
-                partial(_shares, count=len(passages)),
-            )
-            scores = {}
-            try:
-                scores = search(said, passages)
-            except FunctionError as error:
-                self._report_failure(error)
-            with self._lock:
-                self._scores[key] = scores
+        passages = [passage_of(index, [run], 0.0) for run in range(index.count)]
+        search: Any = UserFunction(
+            "search",
+            partial(_uncancelled, recall.search),
+            partial(_shares, count=len(passages)),
+        )
+        try:
+            scores: Mapping[int, float] = search(said, passages)
+        except FunctionError as error:
+            self._report_failure(error)
+            return {}
         return scores
 
     def _quoter(
