@@ -166,45 +166,45 @@ def test_nothing_computes_an_attribute_behind_a_lock_that_a_fork_may_copy() -> N
 
 
 WAY_OF_AN_OVERFLOW = {
-    "doors": 71,  # functions that are entered from another room
-    "passes": 16,  # calls that take the whole list of messages
-    "state": 28,  # classes of which it makes instances, but reports, questions, pieces of text
+    "doors": 66,  # functions that are entered from another room
+    "passes": 13,  # calls that take the whole list of messages
+    "state": 24,  # classes of which it makes instances, but reports, questions, pieces of text
     "depth": 19,  # functions of compacter on the stack at once
-    "room_changes": 550,  # from one room to another, returns included
+    "room_changes": 440,  # from one room to another, returns included
     "readings_per_message": 1.2,  # once, and again where a copy of it is read
 }
 """Limits for one overflow with summary, memory, recall and detector. Lower them when the way gets
 shorter; `python tests/way.py` says what it is."""
 DENSITY = {
     "packed_assignments": 0,  # ``a, b = 1, 2``: several unrelated values in one statement
-    "wide_lines": 23,  # over 100 columns
+    "wide_lines": 19,  # over 100 columns
     "long_files": 0,  # over 450 lines
     "unexplained_numbers": 0,  # tuned constants without a line of why, theirs or their group's
     "participles": 3.1,  # functions named by a past participle, in per cent of all
-    "complex_functions": 2,  # with a cyclomatic complexity above 25
-    "numbers_of_the_core": 206,  # numeric constants; the goal is 150
+    "complex_functions": 0,  # with a cyclomatic complexity above 25
+    "numbers_of_the_core": 161,  # numeric constants
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 24_227,
-    "clients/": 10_102,
-    "compaction/": 12_043,
-    "frameworks/": 7_949,
-    "gateway/": 23_499,
-    "history/": 2_894,
-    "memory/": 9_100,
-    "messages/": 14_920,
-    "options/": 4_255,
-    "overflow/": 9_777,
-    "recall/": 9_527,
-    "runtime/": 3_933,
-    "summary/": 7_927,
-    "testing/": 9_717,
-    "text/": 2_811,
-    "tools/": 13_688,
-    "top": 7_014,
-    "core": 108_423,
-    "whole": 173_375,
+    "call/": 21_941,
+    "clients/": 10_089,
+    "compaction/": 10_764,
+    "frameworks/": 4_980,
+    "gateway/": 22_722,
+    "history/": 2_513,
+    "memory/": 8_126,
+    "messages/": 13_881,
+    "options/": 3_955,
+    "overflow/": 9_769,
+    "recall/": 9_318,
+    "runtime/": 3_420,
+    "summary/": 6_782,
+    "testing/": 9_236,
+    "text/": 1_870,
+    "tools/": 11_998,
+    "top": 6_795,
+    "core": 99_139,
+    "whole": 158_168,
 }
 """Most tokens of code in each room, in the files at the top, in all that was not added around the
 core, and in the package, with one per cent to spare. They only go down: what comes in names what

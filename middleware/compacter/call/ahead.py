@@ -43,7 +43,7 @@ _MOST_NEW = 50
 _NAME = "compacter-prepare"
 
 
-def copied(request: Request) -> Request:
+def copy_of(request: Request) -> Request:
     """Return a copy of the request without quotes, which the program cannot change. It is read
     again in the background.
     """

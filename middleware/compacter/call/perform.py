@@ -287,7 +287,7 @@ class Performer(Sender):
                 return
             if self.place in preparations.crowded:
                 return
-            request = await self.compute(partial(ahead.copied, call.request))
+            request = await self.compute(partial(ahead.copy_of, call.request))
             maker = replace(self, request=request, is_ahead=True)
             # Without a fallback: a failing summarizer is asked again when the compaction is due.
             update = {"compact_ratio": ratio, "fallback": ()}

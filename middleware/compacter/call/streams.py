@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
-from compacter.call.warm import warmed_up
+from compacter.call.warm import wait_until_warm
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
 from compacter.messages.replies import Reply, detect_in_reply, has_content
@@ -77,7 +77,7 @@ async def opened(
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             held.append(error)
-            await warmed_up(io)
+            await wait_until_warm(io)
             limit = await io.thread(partial(detect, error))
             if limit is not None:
                 await close(io, raw)

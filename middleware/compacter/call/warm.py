@@ -26,7 +26,7 @@ def _begin(process: int) -> Future[None]:  # noqa: ARG001 - a forked child begin
     return in_thread(_load)
 
 
-async def warmed_up(io: IO) -> None:
+async def wait_until_warm(io: IO) -> None:
     """Wait until all is loaded, so that an async program does not load it in its event loop."""
     if io.asynchronous and not (future := warm_up()).done():
         await io.wait(future, None)

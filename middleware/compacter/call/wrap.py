@@ -22,7 +22,7 @@ from compacter.call.perform import Performer
 from compacter.call.recalls import answer_recalls, fault_of, with_recall
 from compacter.call.request import Request, may_be_cut
 from compacter.call.state import GiveUps, State, mark_given_up
-from compacter.call.warm import warmed_up
+from compacter.call.warm import wait_until_warm
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.memory.record import conversation_digest
@@ -185,7 +185,7 @@ class WrappedFunction:
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
-            await warmed_up(io)
+            await wait_until_warm(io)
             limit = await io.thread(functools.partial(self.state.limit_since, before, error))
             if limit is None:
                 raise
@@ -359,6 +359,7 @@ class WrappedFunction:
         if recall is not None and recall.tool and not fault_of(recall, binding):
             tools = with_recall(binding, facts, form.name, getattr(function, "__name__", ""))
         by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
+        pinned = functools.partial(find_pinned, state.pin, format=form, by_history=by_history)
         request = Request(
             format=form,
             original=stripped,
@@ -368,11 +369,7 @@ class WrappedFunction:
             output_option=facts.output_option,
             model=facts.model,
             digest=digest,
-            find_pinned=functools.partial(
-                find_pinned, state.pin, format=form, by_history=by_history
-            )
-            if state.pin or by_history
-            else lambda _: (),
+            find_pinned=pinned if state.pin or by_history else lambda _: (),
             rules=options.with_declared(rules),
             archive=getattr(history, "archive", None),
             alternate=options.alternate_roles,
@@ -400,14 +397,9 @@ class WrappedFunction:
             history=history,
             version=getattr(history, "version", None),
         )
-        return world, Call(
-            options,
-            request,
-            calibration,
-            world.conversation,
-            watched=bool(state.event_hooks),
-            world=world.world,
-        )
+        call = Call(options, request, calibration, world.conversation, world=world.world)
+        call.watched = bool(state.event_hooks)
+        return world, call
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:

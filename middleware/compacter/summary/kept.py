@@ -20,7 +20,7 @@ from typing import NamedTuple
 from compacter.messages.fields import flat
 from compacter.summary.head import ELLIPSIS, OUTPUT, SINCE, Head, Said
 from compacter.summary.message import NAMES, WORK
-from compacter.text.pieces import LONGEST, clip, has_code, leaves, values
+from compacter.text.pieces import LONGEST, clip, leaves, values
 from compacter.text.words import TALK_WORDS, identifiers, stems, words
 
 
@@ -53,6 +53,8 @@ _HANDLING = 12
 _TALKED = 2
 # Shorter lines are kept even if they also stand in messages that stay: "Yes." is everywhere.
 _SHORTEST = 16
+# Symbols of code and output; less than a tenth of a text of prose.
+_SYMBOL = re.compile(r"[{}()\[\];=<>|\\$/_`]")
 _QUESTIONS = ("?", "？", "؟")
 _ITEM_KEYS = ("content", "step", "title", "subject", "task", "text", "name", "description", "item")
 _IS_CLOSED = re.compile(
@@ -177,7 +179,8 @@ def spoken(head: Head) -> Iterator[Line]:
         # A user may type above what a shell prints; nobody can tell, so that it stays the shell's.
         for at, text in said.pieces[:1] if is_output else said.pieces:
             worth = 0.5 if is_short and _tells(text) else 0
-            if not can_stand(text) or (len(text) > _LONGEST_TERM and has_code(text)):
+            is_code = 10 * len(_SYMBOL.findall(text)) >= len(text) > _LONGEST_TERM
+            if is_code or not can_stand(text):
                 continue
             if not text.endswith(_QUESTIONS):
                 told.append(Line(_strength(text) or worth, said, text, at))

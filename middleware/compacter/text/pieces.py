@@ -116,9 +116,6 @@ _BROKEN = re.compile(
 )
 _ALNUM = re.compile(r"[^\W_]")
 _LETTER = re.compile(r"[^\W\d_]")
-_CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
-# A text is code or output if a tenth of it are symbols that prose has not.
-_CODE_SHARE = 10
 
 
 def split_lines(text: str) -> list[list[str]]:
@@ -146,11 +143,6 @@ def output_lines(text: str) -> Iterator[str]:
             least = _SHORTEST_LINE if _LETTER.search(line) else 2 * _SHORTEST_LINE
             if sum(map(str.isalnum, line)) > least:
                 yield clip(line, LONGEST)
-
-
-def has_code(text: str) -> bool:
-    """Return whether a tenth of ``text`` are symbols that prose has not."""
-    return len(_CODE.findall(text)) * _CODE_SHARE >= len(text)
 
 
 def clip(text: str, size: int) -> str:
