@@ -143,3 +143,29 @@ def test_no_compaction_asks_more_than_twice_for_each_piece_and_twice_more(
         assert event.summarizer_calls <= 2 * event.chunks + 2
         assert event.chunks <= 6 * window / summarizer_window + 2
         assert not event.fallback
+
+
+def test_a_model_that_reasons_gets_the_room_by_smaller_pieces() -> None:
+    """Its first answer was cut off, and the prompt left no more of the window."""
+    limits: list[int] = []
+
+    def summarize(messages: list[Any], max_tokens: int) -> dict[str, Any]:
+        limits.append(max_tokens)
+        is_written = max_tokens > 5_000  # The tokens that it reasons for.
+        message = {"role": "assistant", "content": "They spoke." if is_written else None}
+        finish = "stop" if is_written else "length"
+        return {"choices": [{"message": message, "finish_reason": finish}]}
+
+    def completion(messages: list[Any]) -> str:
+        size = sum(len(message["content"]) for message in messages) // 4
+        if size > 32_000:
+            raise token_limit_error(limit=32_000, input_tokens=size)
+        return "well"
+
+    events: list[Any] = []
+    talk = [{"role": "user", "content": f"Turn {turn}: ".ljust(900, "x")} for turn in range(180)]
+    wrapped = Compacter(summarizer=summarize, on_compaction=events.append).wrap(completion)
+
+    assert wrapped(messages=talk) == "well"
+    assert limits[0] < 5_000 < min(limits[1:])
+    assert [(event.fallback, event.chunks_without_model) for event in events] == [(False, 0)]
