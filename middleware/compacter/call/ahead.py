@@ -107,8 +107,8 @@ class Preparations:
         form = request.format
         # The next request must contain these messages too. System messages and the last one do not
         # count: they may have the time of day, or text retrieved for this call alone.
-        said = [message for message in request.original if form.speaker(message) != "system"]
-        body = said[:-1]
+        spoken = [message for message in request.original if form.speaker(message) != "system"]
+        body = spoken[:-1]
         # The tasks of the parent do not run in a forked child. Another number of compacted messages
         # means another preparation.
         scope = f"{os.getpid()} {scope}{len(request.original) - len(request.messages)}"

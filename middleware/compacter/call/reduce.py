@@ -278,9 +278,9 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
-    The memory is read again: another call may have stored a record since this one began. If this
-    call makes a compaction ahead, it does neither. Raises ``CompactionError`` if there is neither a
-    summary nor a fallback.
+    The memory is read again: another call may have stored a record since this one began. A call
+    that makes a compaction ahead reads no memory, and uses no other prepared compaction. Raises
+    ``CompactionError`` if there is neither a summary nor a fallback.
     """
     is_due = trigger != "prepared"
     if is_due and await enforce_prepared(call):
