@@ -107,9 +107,7 @@ class Calibration:
         self.window = window
         self.is_bracketed = False
         self.refused = 0
-        if (
-            window < self.taken
-        ):  # Another server, or more memory, answered that request.
+        if window < self.taken:  # Another server, or more memory, answered that request.
             self.taken = 0
 
     def assume_window(self, window: int | None) -> None:

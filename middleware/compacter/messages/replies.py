@@ -1,9 +1,9 @@
-"""Reading replies and the chunks of streams, which are dicts or objects of an SDK, at the paths at
-which the kinds of API have what they say: text, finish reason, content, usage, and refusals.
+"""Read replies and the chunks of streams, which are dicts or objects of an SDK: text, finish
+reason, content, usage, and refusals, at the paths of each kind of API.
 
-A refusal inside HTTP 200 says "too long" and is no answer. It comes as an error
-(``{"error": ...}``, a flat event, ``response.failed``), as a stop reason, or as an answer that was
-cut off after a few tokens. ``tests/kit/refusals.py`` has every form.
+A refusal inside HTTP 200 says "too long" and is not an answer. It comes as an error (``{"error":
+...}``, a flat event, ``response.failed``), as a stop reason, or as an answer that was cut off after
+a few tokens. ``tests/kit/refusals.py`` has every form.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Reply:
     """Token limit, if the request was refused as too long."""
     error: Exception | None = None
     """Exception with the token limit; ``None`` if it was in a reply with HTTP 200. Without
-    ``token_limit``, the exception with which a Compacter inside the wrapped function has given up:
-    to be raised as it is."""
+    ``token_limit``, the exception with which a Compacter inside the wrapped function has given up,
+    which is raised unchanged."""
     raw: object = None
     """The reply as the function returned it."""
 
 
-# Paths of what has the content; the first that is there is read. In the order of: OpenAI's chat
+# Paths to the object with the content; the first that exists is read. The order is: OpenAI's chat
 # completions, and the many servers that answer like them; Cohere's stream; Ollama's chat; Gemini's;
 # Bedrock's Converse; all others, with the content at the top.
 _HOLDERS = (
     *("choices.0.delta", "choices.0.message", "choices.0", "delta.message", "message"),
     *("candidates.0.content", "candidates.0", "output.message", "contentBlockDelta", ""),
 )
-# Members with the content of what holds it; the first that is there.
+# Members of that object with the content; the first that exists is read.
 _CONTENT = ("content", "parts", "output", "text", "response", "delta")
 # Paths of the finish reason.
 _FINISHES = (
@@ -56,9 +56,9 @@ _FINISHES = (
     *("response.incomplete_details.reason", "incomplete_details.reason"),
     *("done_reason", "candidates.0.finish_reason"),
 )
-# Members of replies and chunks of which the parts tell whether they have content, and not the type.
+# Members of replies and chunks that have content if their parts have it, whatever their type is.
 _WITH_PARTS = ("choices", "done", "candidates", "usage_metadata", "prompt_feedback")
-# Paths of what else a user sees of such a chunk.
+# Paths to other content of such a chunk that a user sees.
 _SHOWN = (
     *("done", "thinking", "message.thinking", "prompt_feedback"),
     *(
@@ -67,7 +67,7 @@ _SHOWN = (
         for name in ("reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
     ),
 )
-# Types of all other chunks that have no content; Bedrock's one member says what a chunk is.
+# Types of all other chunks without content; in Bedrock the one member of a chunk is its type.
 _HOUSEKEEPING = frozenset(
     {
         *("response.created", "response.in_progress", "response.queued"),
@@ -123,7 +123,7 @@ def finish_of(reply: object) -> str | None:
     if field(reply, "status") == "completed":
         return None
     candidates = field(reply, "candidates")
-    # Gemini has refused a prompt: its reply has no candidate then.
+    # If Gemini refuses a prompt, its reply has no candidate.
     if not candidates and (candidates is not None or dig(reply, "prompt_feedback")):
         return "refusal"
     reason = first(reply, _FINISHES)
@@ -164,11 +164,12 @@ def _text(part: object) -> str:
 
 
 HAS_USAGE = frozenset({"usage", "usage_metadata", "usageMetadata", "done"})
-"""Members of a reply of which one tells that it has counts of tokens."""
+"""Members of a reply; with any of them it has counts of tokens."""
 _READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
 _WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
-# Where the provider tells that it has edited the request itself; litellm has its fields in others.
+# Paths at which a provider reports that it has edited the request itself; litellm uses other
+# fields.
 _EDITED = (
     "context_management.applied_edits",
     "provider_specific_fields.context_management.applied_edits",
@@ -196,7 +197,7 @@ def usage_of(reply: object) -> tuple[int, int]:
 
 
 def _count(usage: Json, names: Sequence[str]) -> int:
-    """Return the first of these counts that is above 0; 0 if there is none."""
+    """Return the first of these counts that is above 0, else 0."""
     value = first(usage, names)
     return value if type(value) is int and value > 0 else 0
 
@@ -233,8 +234,8 @@ NO_ROOM = "no room for output"
 """Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
 confirm it."""
 SEALED = "sealed"
-"""Source of what is no token limit: the request has something that only another model can read. It
-goes the same way through a call, up to ``reduce_request`` in ``call/reduce.py``."""
+"""Source of a refusal that is not a token limit: the request has something that only another model
+can read. A call handles it like one, up to ``reduce_request`` in ``call/reduce.py``."""
 # Finish reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
 _WINDOW_FULL = re.compile(
     r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
@@ -248,7 +249,7 @@ _ENDED = frozenset(("stop", "tool_calls", "function_call", None))
 _FINISHED = frozenset(("end_turn", "tool_use", "stop_sequence", "completed"))
 # Members with the error of a reply; FastAPI's is `detail`.
 _ERRORS = ("error", "errors", "detail")
-# Where a reply has an answer.
+# Paths to the answer of a reply.
 _ANSWERS = (
     *(
         f"choices.0.{holder}.{name}"
@@ -257,7 +258,7 @@ _ANSWERS = (
     ),
     *("content", "output", "candidates"),
 )
-# The members that are read below: a reply without any of them is no refusal.
+# The members that are read below: a reply without any of them is not a refusal.
 _TELLING = frozenset(
     {
         *(*_ERRORS, "choices", "delta", "incomplete_details", "message", "messageStop"),
@@ -267,8 +268,8 @@ _TELLING = frozenset(
 
 
 def detect_sealed(error: object) -> TokenLimit | None:
-    """Return the reason to leave out what only another model can read, if an exception or a body
-    asks for that.
+    """Return the reason to leave out blocks that only another model can read, if an exception or a
+    body states one.
     """
     return TokenLimit(source=SEALED) if is_sealed(error) else None
 
@@ -293,8 +294,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
 def _is_finished(reply: Json) -> bool:
     """Return whether a reply is a complete one by a few members.
 
-    Every quiet call is looked at, so functions that read any member of any object would be
-    too slow.
+    Every quiet call runs this, so functions that read any member of any object would be too slow.
     """
     members = _members(reply)
     choices = members.get("choices")
@@ -337,11 +337,13 @@ def _detect(reply: Json) -> TokenLimit | None:
 
 
 def error_of(reply: Json) -> Json:
-    """Return the error in a reply; itself if it is a flat one; ``None`` if it has none."""
+    """Return the error in a reply; the reply itself if it is a flat error; ``None`` without an
+    error.
+    """
     error = first(reply, (*_ERRORS, "choices.0.error", "response.error"))
     if error:
         return error
-    # A flat one; also an event that was named ``error``, whose name the SDK has dropped.
+    # A flat error; also an event named ``error``, whose name the SDK has dropped.
     names = (str(field(reply, name)).lower() for name in ("type", "__type", "object"))
     is_error = field(reply, "code") or any(name.endswith(("error", "exception")) for name in names)
     return reply if is_error and isinstance(field(reply, "message"), str) else None
