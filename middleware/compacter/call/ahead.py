@@ -1,9 +1,9 @@
-"""Compactions made ahead: the background task of each conversation, and what is known of it.
+"""Compactions made ahead: the background task of each conversation, and its state.
 
 A sync program gets daemon threads, an asyncio program tasks of its own loop, and a trio program
 tasks of a nursery that it hands over. At most eight run at once for each ``Compacter``; a
-conversation that finds no place asks again at its next reply. The process may end at any time:
-nothing is lost but what was being made.
+conversation that finds no place tries again at its next reply. The process may end at any time:
+only the unfinished compactions are lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 SCOPE = "\0prepared"
-"""Added to the scope of a compaction that is not in force yet, so that no call takes it for one."""
+"""Added to the scope of a compaction that is not in force yet, so that no call uses it."""
 MOST_AT_ONCE = 8
 """Most preparations that run at once. Each is a request to a model: more would take the share of
 the provider's rate limit that the program's own calls need."""
@@ -62,16 +62,17 @@ def copy_of(request: Request) -> Request:
 
 @dataclass(eq=False, slots=True)
 class Preparation:
-    """What is made ahead for one conversation. Keeps no message alive."""
+    """The compaction made ahead for one conversation. Keeps no message alive."""
 
     count: int = 0
-    """Number of the caller's messages in the request before; once begun, in what is compacted."""
+    """Number of the caller's messages in the request before; once begun, number of those to
+    compact."""
     digest: str = ""
-    """Digest of these."""
+    """Digest of these messages."""
     flight: Flight | None = None
-    """Of the task that makes it; ``None`` if none was begun since the last compaction."""
+    """Flight of the task that makes it; ``None`` if no task has begun since the last compaction."""
     task: asyncio.Task[None] | None = None
-    """That task in an asyncio program, whose loop keeps only a weak reference."""
+    """The task in an asyncio program, whose loop keeps only a weak reference."""
 
 
 class Preparations:
@@ -92,7 +93,7 @@ class Preparations:
         return any(not flight.over() for flight, _ in self._running)
 
     def at(self, place: str) -> list[Flight]:
-        """Return the flights that are under way at a server."""
+        """Return the unfinished flights at a server."""
         running = self._running
         return [flight for flight, where in running if where == place and not flight.over()]
 
@@ -100,20 +101,20 @@ class Preparations:
         """Return the preparation of a conversation; ``None`` if this request does not continue the
         one before.
 
-        Found by the newest messages, so that a conversation whose oldest ones the program has
-        dropped or edited is not taken for another one. Raises ``Unencodable``.
+        The newest messages identify a conversation, so that it is still found after the program has
+        dropped or edited the oldest ones. Raises ``Unencodable``.
         """
         form = request.format
-        # What the next request is to contain too: without system messages and the last one, which
-        # may hold the time of day, or text retrieved for this call alone.
-        said = [message for message in request.original if form.speaker(message) != "system"]
-        body = said[:-1]
-        # Those of the parent do not run in a forked child. With another number of messages that
-        # were compacted it is another preparation.
+        # The next request must contain these messages too. System messages and the last one do not
+        # count: they may have the time of day, or text retrieved for this call alone.
+        spoken = [message for message in request.original if form.speaker(message) != "system"]
+        body = spoken[:-1]
+        # The tasks of the parent do not run in a forked child. Another number of compacted messages
+        # means another preparation.
         scope = f"{os.getpid()} {scope}{len(request.original) - len(request.messages)}"
 
         def key(at: int) -> str:
-            # Fewer are the same in many conversations: "Done." and "Thanks!".
+            # Fewer messages are equal in many conversations: "Done." and "Thanks!".
             return prefix_digest(form, body[max(0, at - 4) : at], scope)
 
         with self._lock:
@@ -121,7 +122,7 @@ class Preparations:
             earlier = (self._kept.pop(key(at), None) for at in ends)
             kept = next(filter(None, earlier), Preparation())
             self._kept[key(len(body))] = kept
-        # The messages that it is of, and perhaps later ones.
+        # The messages to compact, and perhaps later ones.
         continues = prefix_digest(form, body[: kept.count]) == kept.digest
         if kept.flight is None:
             kept.count = len(body)
@@ -135,13 +136,13 @@ class Preparations:
         make: Callable[[], Coroutine[Any, Any, object]],
         place: str,
     ) -> None:
-        """Begin to make it in the background, if fewer than the most are under way.
+        """Start making it in the background, unless the most allowed are already running.
 
         Args:
             kept: The conversation's preparation.
             io: Sync or async.
-            make: Makes it; raises no ``Exception``.
-            place: The server that is asked for the summary.
+            make: Function that makes it; raises no ``Exception``.
+            place: The server that makes the summary.
         """
         is_trio = io.asynchronous and not io.awaits
         if is_trio and self.nursery is None:
@@ -170,11 +171,11 @@ class Preparations:
                 context.run(self.nursery.start_soon, work)
             elif loop is not None:
                 kept.task = loop.create_task(work(), name=_NAME, context=context)
-                # A loop that is closed before the task has ended would report it. asyncio does the
-                # same for tasks of its own; see ``asyncio.gather``.
+                # A loop that is closed before the task has ended would report it. asyncio sets this
+                # for its own tasks; see ``asyncio.gather``.
                 kept.task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
             else:
-                # A daemon: it must not hold up the end of the program.
+                # A daemon thread: it must not delay the end of the program.
                 start = partial(context.run, lambda: run(work()))
                 threading.Thread(target=start, daemon=True, name=_NAME).start()
         except RuntimeError:  # The nursery was closed, or there can be no more threads.
@@ -183,7 +184,7 @@ class Preparations:
     async def drain(self, io: IO, seconds: float | None) -> bool:
         """Wait until none is running, for ``seconds`` at most; return whether that is so.
 
-        In a sync program, those that need the event loop of this very thread are not waited for.
+        In a sync program, do not wait for those that need the event loop of this very thread.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
         for flight, _ in list(self._running):

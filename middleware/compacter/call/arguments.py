@@ -50,13 +50,14 @@ class CallFacts:
     model: str | None
     """Name of the model, if it is among the arguments."""
     endpoint: str
-    """Kind of client, its base URL, and the call's own options for the server; "" if none of them
-    is known.
+    """Kind of client, its base URL, and the call's own options for the server; "" if all are
+    unknown.
 
     Part of the memory's scope, so that a summary made on one server is not sent to another one.
     """
     place: str
-    """The same as far as it makes another context window: without the callers of one server."""
+    """The parts of ``endpoint`` that can mean another context window: without the callers of one
+    server."""
     output_option: str
     """Name of the option for the output limit."""
     output_tokens: int | None
@@ -92,12 +93,14 @@ class Binding:
     output_param: str = ""
     """Name of the output limit if the call does not set one; empty for the format's own."""
     summary_function: Callable[..., Any] | None = None
-    """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``).
+    """Function to request summaries with, if the wrapped one is unsuitable (``parse``,
+    ``stream``).
     """
     bare: Callable[..., Any] | None = None
-    """The function as it is without compacter, if something stands between it and the wrapper."""
+    """The function without compacter, if something stands between it and the wrapper."""
     quiet: Callable[[Any], bool] | None = None
-    """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks.
+    """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors'
+    chunks.
     """
     server: Callable[[], str] = str
     """Returns the kind of client and its base URL; "" for a function, which has neither."""
@@ -176,8 +179,8 @@ class Binding:
         prefix: Sequence[Message] | None = None,
         option: str | None = None,
     ) -> Arguments:
-        """Return the arguments of a request for a summary to the same model, of at most ``limit``
-        tokens, with that limit in ``option`` where the usual one was refused.
+        """Return the arguments of a request to the same model for a summary of at most ``limit``
+        tokens. The limit goes into ``option`` if the server has refused the usual one.
 
         With a ``prefix``, the request continues the call's own messages: it has the same system
         prompt, tools and messages, then the prompt's instruction, so that the provider's prompt
@@ -207,8 +210,8 @@ class Binding:
     def keep(self, args: Args, kwargs: Options, *, native: bool) -> Arguments:
         """Return the arguments that a request for a summary keeps.
 
-        One that is left out gets its default, or ``None`` without one, where it was passed by
-        position, or to a user's own function.
+        An argument that is left out gets its default, else ``None``, if it was passed by position
+        or to a user's own function.
         """
 
         def choose(name: str, value: object) -> object:
@@ -224,11 +227,11 @@ class Binding:
         }
 
     def keeps(self, name: str, value: object, *, native: bool) -> bool:
-        """Return whether a request for a summary keeps an option: one of ``CARRIED``; of a user's
-        own function also one whose name no vendor uses.
+        """Return whether a request for a summary keeps an option: any of ``CARRIED``, and for a
+        user's own function any whose name no vendor uses.
 
-        With ``native`` the request continues the call's messages, and keeps all that is part of the
-        prompt.
+        With ``native`` the request continues the call's messages, and keeps every option that is
+        part of the prompt.
         """
         if is_off_switch(name, value):
             return True
@@ -303,7 +306,7 @@ def needs_list(messages: object, *, histories: bool = True) -> bool:
 
 
 def characters_sent(value: object) -> int:
-    """Return the size of an option's value, in characters; that of a class is the size of its JSON
+    """Return the size of an option's value, in characters; for a class, the size of its JSON
     schema.
     """
     if isinstance(value, type):

@@ -1,8 +1,9 @@
-"""One call of a wrapped function: what it does, in the order in which it happens.
+"""One call of a wrapped function, step by step.
 
-A `Call` begins with what is remembered, compacts if it is due, and sends its request with quotes.
-After a refusal it makes the request smaller (``reduce.py``) and sends it again, until it is
-answered or given up; from a reply it learns. It is pure: it awaits the methods of its `World`.
+A `Call` looks up the remembered view, compacts if that is due, and sends its request with quotes.
+After a refusal it makes the request smaller (``reduce.py``) and sends it again, until the model
+answers or the call gives up. It calibrates the model by the reply. It is pure: it awaits the
+methods of its `World`.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
     from compacter.overflow import TokenLimit
 
 _FULL = 0.98
-"""Share of the window from which prompt and reply count as filling it; servers reserve a few
+"""Share of the window from which prompt and reply count as filling it, as servers reserve a few
 tokens."""
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
 _ENOUGH = 1_000
-"""Room in characters in which the best passage and its answer fit, with their frame; with more,
-no quotes means that there are none."""
+"""Room in characters that is enough for the best passage and its answer, with their frame. If more
+room stays without quotes, no passage fits the question."""
 
 
 @dataclass(eq=False)
@@ -67,8 +68,8 @@ class Call(Attempt):
         return await self.recover(reply)
 
     async def recover(self, reply: Reply) -> object:
-        """Make the request smaller and call again, as long as the ``reply`` is a token limit, and
-        another try helps and is allowed.
+        """Make the request smaller and call again, as long as the ``reply`` is a token limit and
+        another round can help and is allowed.
 
         Raises the provider's own last exception, with a note that lists the rounds, if the call is
         given up; ``CompactionError`` if there is neither a summary nor a fallback.
@@ -87,7 +88,7 @@ class Call(Attempt):
             try:
                 done = await reduce_request(self, error)
             except CompactionError as failure:
-                # Without a cause of its own: from the error for which the summary was needed.
+                # If it has no cause, name the error that made the summary necessary.
                 raise failure from failure.__cause__ or reply.error
             if not done:
                 return await self._give_up(reply, "nothing more can be reduced")
@@ -96,11 +97,12 @@ class Call(Attempt):
         return reply.raw
 
     def _limit_of(self, reply: Reply) -> TokenLimit | None:
-        """Return the token limit of a reply; ``None`` without one, or if it is a reply that was cut
-        off, and not because the window was full.
+        """Return the token limit of a reply; ``None`` without one, or if the reply was cut off for
+        another reason than a full window.
 
         The window is full if the reply is below the caller's output limit, and prompt and reply
-        fill it; if the window is unknown, if the reply has one token at most.
+        fill the window. If the window is unknown, it counts as full when the reply has one token at
+        most.
         """
         limit = reply.token_limit
         if limit is None or limit.source != NO_ROOM:
@@ -112,7 +114,9 @@ class Call(Attempt):
         return limit if is_full and written < (self.request.output_tokens or inf) else None
 
     async def _give_up(self, refused: Reply, reason: str) -> object:
-        """Raise the provider's own exception, with a note; return the reply if that refused."""
+        """Raise the provider's own exception, with a note; return the reply if it stated the
+        refusal.
+        """
         limit = self.limit
         is_sealed = limit.source == SEALED
         rounds = len(self.tried)
@@ -143,7 +147,7 @@ class Call(Attempt):
     # -- before the request ------------------------------------------------------------------------
 
     async def _compact_late(self) -> None:
-        """Compact after a stream of the call before has ended in a token limit."""
+        """Compact because the previous call's stream ended in a token limit."""
         if self.limit.limit:
             self.calibration.state_window(self.limit.limit)
         target = self.target()
@@ -152,8 +156,8 @@ class Call(Attempt):
             await compact_early(self, target, "token_limit")
 
     async def _compact_if_due(self) -> None:
-        """Compact if the request has reached the threshold. What was made ahead is also put in
-        force if the request would exceed the window.
+        """Compact if the request has reached the threshold. Use a compaction made ahead also if the
+        request would exceed the window.
         """
         trigger = self.options.trigger_tokens
         if trigger is None and self.options.prepare_tokens is None:
@@ -199,8 +203,8 @@ class Call(Attempt):
     async def _estimate_tokens(self) -> int:
         """Return the estimated input tokens of the request, tools and other options included.
 
-        The count of ``token_counter``; else the last usage, plus an estimate of the messages added
-        since.
+        Uses the count of ``token_counter``; else the last usage, plus an estimate of the messages
+        added since.
         """
         request = self.request
         state = self.state
@@ -216,7 +220,7 @@ class Call(Attempt):
         return tokens(size)
 
     async def _warn_of_unknown_window(self, trigger: Trigger) -> None:
-        """Send the event that the option is a share of an unknown window, once for a model."""
+        """Emit, once per model, the event that the option is a share of an unknown window."""
         if not self.calibration.warned:
             self.calibration.warned = True
             await self.emit(CompactionSkipped, trigger=trigger, reason="unknown_window")
@@ -227,13 +231,14 @@ class Call(Attempt):
         """Send the request, with quotes for its question if messages were compacted, and return the
         reply.
 
-        A token limit is in the reply; any other error is raised. Quotes only take room that is
-        free. A question or an agent's step, for which there are quotes and no room, has the next
-        compaction made now: it is due soon, as the request fills the window.
+        A token limit is in the reply; any other error is raised. Quotes only use free room. If
+        there are quotes for a question or an agent's step but no room, compact now: the next
+        compaction is due soon, as the request fills the window.
         """
         request = self.request
         room = self.sizes.room
-        # With the last try they may be refused, and then the request could not be sent without.
+        # If the last try is refused because of quotes, the request cannot be sent again without
+        # them.
         is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
         if (
             self.quotes
@@ -252,12 +257,12 @@ class Call(Attempt):
         return reply
 
     async def _accept(self, raw: object) -> object:
-        """Learn from the usage of the reply, and return the reply."""
+        """Calibrate by the usage of the reply, and return the reply."""
         request = self.request
         calibration = self.calibration
         calibration.take(tokens_read(raw))
-        # What is learnt never depends on a hook, as it decides what is sent. To read a whole
-        # history for its size alone would take too long once the model is known.
+        # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
+        # the model is known, a history is not read for its size alone: that takes too long.
         options = self.options
         prepares = options.prepare_tokens is not None
         needs_size = prepares or options.trigger_tokens is not None
@@ -265,7 +270,7 @@ class Call(Attempt):
         tokens = await self.read_usage(raw) if learns or self.watched else 0
         if tokens and learns:
             calibration.learn(request.size, tokens, request.tokens_of_one)
-            # Without the quotes: the next request may have others, or none.
+            # Without the quotes: the next request may have others, or no quotes.
             quotes = len(request.quotes)
             self.state.tokens = tokens - calibration.tokens(quotes)
             self.state.characters = request.size - quotes
@@ -274,15 +279,15 @@ class Call(Attempt):
         return raw
 
     async def read_usage(self, raw: object) -> int:
-        """Return the tokens that the server has read; 0 if the reply does not state them, or if the
-        server has silently truncated the prompt, of which it sends an event.
+        """Return the tokens that the server has read. Return 0 if the reply does not state them, or
+        if the server has silently truncated the prompt; that emits an event.
         """
         tokens = tokens_read(raw)
         request = self.request
         expected = tokens and expected_tokens(request.size, tokens, self.calibration)
         if expected:
-            # Once more by its texts alone: sizes of media are estimates, and old reasoning is not
-            # always read.
+            # Check again by the texts alone: sizes of media are estimates, and servers do not
+            # always read old reasoning.
             words = sum(map(len, request.conversation.texts())) + request.overhead
             expected = expected_tokens(words, tokens, self.calibration)
         if not expected:
@@ -292,9 +297,9 @@ class Call(Attempt):
         return 0
 
     async def _begin_ahead(self, tokens: int) -> None:
-        """Start the next compaction in the background once the request, which had so many input
-        tokens, is large enough. Before, note the request, so that the next one can be recognised as
-        its continuation.
+        """Start the next compaction in the background if the request, of ``tokens`` input tokens,
+        is large enough. If not yet, note the request, so that the next one can be recognised as its
+        continuation.
         """
         quotes = len(self.request.quotes)
         tokens = tokens or self.calibration.tokens(self.request.size)

@@ -1,5 +1,5 @@
-"""What no compaction makes smaller: a last user message that may be shortened, and advice for the
-caller of a request that is given up.
+"""Parts of a request that no compaction can shrink: shorten the last user message, or advise the
+caller when the request is given up.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 def shorten_last_message(
     request: Request, how: Retrieved | None, target: int | None
 ) -> Request | None:
-    """Return the request with less retrieved text in the last user message; ``None`` if that is not
-    too long, or nothing in it may be shortened.
+    """Return the request with less retrieved text in the last user message; ``None`` if that
+    message is not too long, or nothing in it may be shortened.
 
-    The last user message may have what the others leave of the target, and at least half; if no
-    limit is known, half of its present size. Raises the ``FunctionError`` of the user's function.
+    The last user message may use what the other messages leave of the target, and at least half of
+    the target; if no limit is known, half of its present size. Raises the ``FunctionError`` of the
+    user's function.
 
     Args:
         request: The request that was refused.
@@ -69,7 +70,9 @@ def _cut_by(function: Callable[[str, int], str], text: str, size: int) -> str:
 
 
 def _spans(how: Retrieved | None, text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each text between a pair of marks; of all without one."""
+    """Yield start and end of each text between a pair of marks; without marks, of the whole
+    text.
+    """
     if not isinstance(how, tuple):
         yield 0, len(text)
         return

@@ -33,7 +33,7 @@ from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
-# Folders of this package, and of what raises an exception again that a thread of it has raised.
+# Folders of this package, and of the modules that re-raise the exceptions of its threads.
 _FOLDERS = tuple(
     f"{Path(file).parent}{os.sep}" for file in (Path(__file__).parent, concurrent.futures.__file__)
 )
@@ -67,15 +67,15 @@ class Log:
         facts = {
             name: value for name, value in event if name not in UNTOLD and value not in (None, "")
         }
-        said = event.sentence
+        sentence = event.sentence
         if is_new:
             level = "warning"
             if isinstance(event, CompactionFailed):
-                cause = f"{said}{_circumstances(event.cause)}"
-                said = f"{cause} (CompactionFailed). What helps: {REMEDIES}"
+                cause = f"{sentence}{_circumstances(event.cause)}"
+                sentence = f"{cause} (CompactionFailed). What helps: {REMEDIES}"
                 facts |= {"cause": cause, "remedies": REMEDIES}
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
-        self.write(level, f"compacter.{name}", said, facts)
+        self.write(level, f"compacter.{name}", sentence, facts)
 
     def failed(self, what: str, error: BaseException) -> None:
         """Log a failure that must not break a call, with its traceback unless it is a memory's.
@@ -86,15 +86,15 @@ class Log:
             if what in _ONCE and not self._is_first(what):
                 return
             kind = str(error) if isinstance(error, FunctionError) else type(error).__name__
-            said = f"{what} failed ({kind}); the call goes on without it"
+            sentence = f"{what} failed ({kind}); the call goes on without it"
             facts: dict[str, object] = {"error": kind}
             level: Level = "warning"
             if what != "memory":
                 facts["traceback"] = _traceback(error)
-                said = f"{said}\n{facts['traceback']}"
+                sentence = f"{sentence}\n{facts['traceback']}"
             elif isinstance(error, getattr(self._options.memory, "failures", ())):
                 level = "debug"
-            self.write(level, f"compacter.{what}_failed", said, facts)
+            self.write(level, f"compacter.{what}_failed", sentence, facts)
 
     def _is_first(self, kind: str) -> bool:
         """Return whether a failure is the first one of its kind, and note it."""
@@ -102,23 +102,23 @@ class Log:
         self._warned.add(kind)
         return is_first
 
-    def write(self, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
-        """Write one entry: ``said`` to a logger of the standard library, ``name`` to others. An
+    def write(self, level: Level, name: str, sentence: str, facts: dict[str, object]) -> None:
+        """Write one entry: ``sentence`` to a logger of the standard library, ``name`` to others. An
         exception of the logger is ignored.
         """
         with contextlib.suppress(Exception):
             logger = self._logger(level)
             if isinstance(logger, _STANDARD):
-                getattr(logger, level)("compacter: %s", said, extra=facts)
+                getattr(logger, level)("compacter: %s", sentence, extra=facts)
             elif logger is not None:
                 getattr(logger, level)(name, **facts)
 
     def _logger(self, level: Level) -> Any:
-        """Return the logger for entries of this level, or ``None`` if there is none.
+        """Return the logger for entries of this level, or ``None``.
 
         It is the option ``logger``; else structlog, if the program has configured it; else the
-        standard library's logger ``compacter``, whose level, if it is set, also applies to
-        structlog; without one, that gets nothing below info.
+        standard library's logger ``compacter``. If that logger has a level, the level applies to
+        structlog too; otherwise structlog gets entries from info on.
         """
         number = getattr(logging, level.upper())
         logger = self._options.logger
@@ -134,18 +134,19 @@ class Log:
 
 
 def _is_avoidable(event: Event) -> bool:
-    """Return whether the user can do something about what an event tells."""
+    """Return whether the user can remedy what an event reports."""
     if isinstance(event, CompactionFailed) and event.trigger != "prepared":
         has_cause = event.error or isinstance(event.cause, FunctionError)
         # Else there is no room for a summary, or nothing to summarize.
         return bool(has_cause or _AVOIDABLE.match(event.reason))
-    # A failure of what is made ahead may be the program's end: one is told when a call needs it.
+    # A preparation may fail because the program ends; if a call needs the summary, it reports the
+    # failure.
     return isinstance(event, SilentTruncation)
 
 
 def _circumstances(error: BaseException | None) -> str:
     """Return the HTTP status and the place of an exception, in parentheses; empty if it has
-    neither. For a summarizer that is missing, its text, which names the option.
+    neither. If the summarizer is missing, return its text, which names the option.
 
     The place is the last one outside this package, or the last one if there is none outside.
     """
@@ -178,8 +179,8 @@ def _frames(error: BaseException | None) -> traceback.StackSummary:
 
 
 def outside(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of this package that it begins with; the whole of it if
-    it has no others.
+    """Return a traceback without the frames of this package at its beginning; all of it if it has
+    no other frames.
     """
     inner = trace
     while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_FOLDERS):

@@ -1,5 +1,5 @@
-"""The names of the arguments and options of the providers' APIs, and what becomes of each in a
-request for a summary.
+"""Names of the arguments and options of the providers' APIs, and whether a request for a summary
+keeps each.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ CARRIED = _names(
     # Price and cache.
     "service_tier prompt_cache_key prompt_cache_options prompt_cache_retention cache caching",
     "serviceTier performanceConfig performanceConfigLatency",
-    # Sampling, and what guards the reply.
+    # Sampling and guardrails.
     "temperature top_p topP top_k seed safety_settings model_armor_config",
     "guardrailConfig guardrailIdentifier guardrailVersion",
     # litellm's handling of these options, and its mock replies.
@@ -120,7 +120,7 @@ _OFF: Mapping[str, tuple[object, ...]] = {
     "reasoning.effort": ("none", "minimal"),
     "reasoning_effort": ("none", "minimal"),
 }
-# Path in an option -> what stands there if it disables something.
+# Path in an option -> the value there that disables something.
 
 
 def other_limit(error: Exception, name: str, limit: int) -> tuple[str, int | None] | None:

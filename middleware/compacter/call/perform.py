@@ -1,6 +1,6 @@
-"""Does what a call and a compaction ask for, in sync and async programs.
+"""Carry out the steps of a call and of a compaction, in sync and async programs.
 
-In this order: requests for summaries, events and hooks, memory, compactions made ahead, and quotes.
+The order is: requests for summaries, events and hooks, memory, compactions made ahead, quotes.
 Requests are sent in ``send.py``.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
 # Duration of a claim, and longest wait for another process's claim, in seconds. Most summaries take
-# less; where its process has died, nobody waits for longer.
+# less time; if the claiming process has died, others wait no longer than this.
 _CLAIM_SECONDS = 30.0
 # Seconds between two requests for a claim: short beside a summary, long beside a round trip.
 _CLAIM_POLL = 0.05
@@ -50,16 +50,16 @@ _CLAIM_POLL = 0.05
 
 @dataclass(kw_only=True, eq=False)
 class Performer(Sender):
-    """Does what one call asks for, or one compaction by hand. `close` ends its flight and its
-    claims.
+    """Carries out the steps of one call, or of one compaction by hand. `close` ends its flight and
+    its claims.
     """
 
     large: bool = False
     """Whether the history is so large that computations on it must not block an event loop."""
     calibration: Calibration = field(default_factory=Calibration)
-    """What is known of the model."""
+    """Calibration of the model."""
     scope: str = ""
-    """Part of each record's key; the same for calls that may share a summary."""
+    """Part of each record's key; equal for calls that may share a summary."""
     history: Any = None
     """The ``History`` that was passed in place of a list."""
     version: object = None
@@ -67,7 +67,7 @@ class Performer(Sender):
     is_ahead: bool = False
     """Whether it makes or reads a compaction that is not in force yet."""
     # Plain class attributes, so that `replace()` resets them.
-    # Used part of `timeout`, in seconds: time of the summarizer, and of waiting for another call's
+    # Seconds of `timeout` used so far: by the summarizer, and by waiting for another call's
     # summary.
     _spent = 0.0
     _is_closed = False
@@ -83,18 +83,18 @@ class Performer(Sender):
 
     @property
     def world(self) -> Any:
-        """The world of coroutines that `conduct` is to run."""
+        """The world for coroutines that `conduct` runs."""
         return DEFERRED if self.large else self
 
     def conduct(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        """Return a coroutine to be awaited in place of this one: that of a large history computes
-        in threads, so that it does not block the event loop.
+        """Return the coroutine to await in place of this one. For a large history it computes in
+        threads, so that it does not block the event loop.
         """
         return step_through(self, work) if self.large else work
 
     async def compute(self, work: Callable[[], T], *, slow: object = False) -> T:
-        """Return the result of a computation, which is made in a thread if it is ``slow`` or the
-        history large.
+        """Return the result of a computation; run it in a thread if it is ``slow`` or the history
+        is large.
         """
         return await self.io.thread(work) if self.large or slow else work()
 
@@ -102,7 +102,7 @@ class Performer(Sender):
 
     def time_left(self) -> float:
         """Return the rest of ``timeout``, in seconds."""
-        # One made ahead that hangs would keep its place for ever.
+        # Even a compaction made ahead needs a limit: if it hung, it would keep its place for ever.
         limit = self.state.options.timeout or (LONGEST_WAIT if self.is_ahead else math.inf)
         return max(0.0, limit - self._spent)
 
@@ -152,7 +152,7 @@ class Performer(Sender):
         if head:
             began = time.monotonic()
             digest = partial(prefix_digest, self.request.format, head, self.scope)
-            with suppress(Unencodable):  # It has no key then, so other calls cannot be found.
+            with suppress(Unencodable):  # Without a key, other calls cannot be found.
                 await self._lead(await self.compute(digest))
             self._spent += time.monotonic() - began
         view = await self.view()
@@ -161,12 +161,12 @@ class Performer(Sender):
             is_first = self.state.note_record(view.record)
             if not head:
                 self.state.count("records_reused", self.model or "")
-                if is_first:  # Another process, or another ``Compacter``, has made it.
+                if is_first:  # Another process or ``Compacter`` made it.
                     self.state.totals.add(reused=1)
         return view
 
     async def view(self) -> View | None:
-        """As ``look_up``, of what is in force or made ahead."""
+        """Like ``look_up``, for the compaction in force or for the one made ahead."""
         view: View | None = await self._use_memory("view")
         if view is not None:
             self.calibration.assume_window(view.window)
@@ -185,7 +185,7 @@ class Performer(Sender):
             self.state.note_record(record.id)
 
     async def forget(self) -> None:
-        """Let no later call begin with a view that this call has stored."""
+        """Delete the records that this call has stored, so that no later call begins with them."""
         matcher = self.state.matcher
         while matcher is not None and self._made:
             with self.state.safely("memory"):
@@ -209,9 +209,9 @@ class Performer(Sender):
     # -- one summary for all calls that need it ----------------------------------------------------
 
     async def _lead(self, key: str) -> None:
-        """Become the call that makes this compaction, or wait for the call that already does: by
-        flights in this process, by claims of the memory among processes. A memory that never grants
-        a claim is not waited for.
+        """Become the call that makes this compaction, or wait for the call that already does. Calls
+        in this process are found by flights, those of other processes by claims in the memory. If
+        the memory never grants a claim, do not wait.
 
         ``key`` is the digest of what is compacted, with its scope.
         """
@@ -258,14 +258,14 @@ class Performer(Sender):
             release()
 
     def _hold(self, release: Callable[[], object]) -> None:
-        """Have a flight or a claim released when the call is closed; at once if it is."""
+        """Release a flight or a claim when the call is closed; at once if it is closed already."""
         self._held.append(release)
         if self._is_closed:
             self._release()
 
     def _release(self) -> None:
         """Release the flight and the claims."""
-        with suppress(IndexError):  # None is left: a thread with a late claim may be here too.
+        with suppress(IndexError):  # The list is empty: another thread may release too.
             while True:
                 self._give_back(self._held.pop())
 
@@ -277,8 +277,8 @@ class Performer(Sender):
     # -- compactions made ahead --------------------------------------------------------------------
 
     async def prepare(self, call: Attempt, ratio: float, target: int) -> None:
-        """Have this compaction made in the background, unless that is done or under way, or the
-        request does not continue the one before.
+        """Start this compaction in the background, unless it is made or running, or the request
+        does not continue the one before.
         """
         with self.state.safely("preparation"):
             preparations = self.state.preparations
@@ -301,7 +301,7 @@ class Performer(Sender):
             )
 
     async def find_prepared(self, request: Request) -> View | None:
-        """Return the view of the caller's messages that was made ahead, or ``None``.
+        """Return the view made ahead for the caller's messages, or ``None``.
 
         If it is being made, wait for it.
         """
@@ -327,7 +327,7 @@ class Performer(Sender):
         """Return quotes of compacted messages for the newest user message, or an empty string."""
         started = time.monotonic()
         recall: Any = self.state.options.recall
-        # An archive may be large, and not indexed yet; the user's function may be slow.
+        # A large archive may not be indexed yet, and the user's function may be slow.
         slow = question.archive or (recall and recall.search)
         quotation = await self.compute(partial(self._find_quotes, question), slow=slow)
         if quotation is None:
@@ -346,8 +346,8 @@ class Performer(Sender):
         return text
 
     def _find_quotes(self, question: Quote) -> Quotation | None:
-        """Return quotes. An exception is logged once, not raised: the user's redaction may raise,
-        and SQLite.
+        """Return quotes. Log an exception once, and do not raise it: the user's redaction and
+        SQLite may fail.
         """
         with self.state.safely("recall"):
             return self.state.recall().quotes(question, tuple(self._views))

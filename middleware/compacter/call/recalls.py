@@ -1,5 +1,5 @@
-"""``Quotes(tool=True)``: the tool ``recall`` in a request, and the calls of it by the model, which
-are answered here.
+"""``Quotes(tool=True)``: add the tool ``recall`` to a request, and answer the model's calls of
+it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from compacter.recall.passages import Quotes
 
 _MOST_ROUNDS = 3
-"""Rounds of searches in one call: the caller waits for each, and what three queries have not found
-has seldom been said."""
+"""Most rounds of searches in one call. The caller waits for each, and if three queries find
+nothing, the conversation seldom has it."""
 # Formats whose replies are read.
 _FORMATS = ("openai", "anthropic")
-# Options that are set where the reply is not a whole one in the provider's form.
+# Options that make the reply a stream or another form than the provider's usual one.
 _UNREADABLE = ("stream", "extra_headers.X-Stainless-Raw-Response")
 _UNABLE = (
     "Quotes(tool=True) is for chat completions and Anthropic's messages, and for functions that "
@@ -42,14 +42,14 @@ def fault_of(recall: Quotes | None, binding: Binding) -> str:
 
 
 def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tuple[Any, ...]:
-    """Return the caller's tools and ``recall``; nothing if the reply of a function of this name
-    could not be read, or the caller has a tool ``recall``.
+    """Return the caller's tools and ``recall``; an empty tuple if the reply of a function of this
+    name cannot be read, or the caller has a tool ``recall``.
     """
     tools = facts.named.get("tools") or ()
     if (
         form not in _FORMATS
         or binding.param_of(facts.named) not in facts.named  # In a body, as the reply is.
-        or "parse" in name  # Takes no tool but those of its own kind.
+        or "parse" in name  # It accepts only tools of its own kind.
         or "stream" in name
         or first({**binding.declared, **facts.named}, _UNREADABLE)
         or not isinstance(tools, (list, tuple))
@@ -62,12 +62,13 @@ def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tup
 async def answer_recalls(
     call: Call, raw: object, exchanged: Sequence[Message] = (), left: int = _MOST_ROUNDS
 ) -> object:
-    """Answer the model's calls of ``recall`` by what was compacted, and return the first reply
-    without one.
+    """Answer the model's calls of ``recall`` with compacted passages, and return the first reply
+    without such a call.
 
-    Calls of other tools in such a reply do not reach the caller: the model is to repeat them with
-    what it has found. If a round does not fit, or none is ``left``, the request is sent once more
-    without the tool and what was ``exchanged``. Raises the exceptions of the provider.
+    Calls of other tools in such a reply do not reach the caller: the model is expected to repeat
+    them with what it has found. If a round does not fit, or no round is ``left``, send the request
+    once more without the tool and the messages ``exchanged``. Raises the exceptions of the
+    provider.
     """
     request = call.request
     if not request.offers_recall:
@@ -89,7 +90,7 @@ async def answer_recalls(
 
 
 async def _search(call: Call, each: object) -> str:
-    """Return the text of the result of a call."""
+    """Return the text of a call's result."""
     if tool.name_of(each) != tool.NAME:
         return _NOT_DONE
     query = tool.query_of(each)

@@ -1,7 +1,7 @@
-"""One call as far as it has got, and the ways to make its request smaller.
+"""The progress of one call, and the ways to make its request smaller.
 
-Pure. `reduce_request` takes the next way after a refusal: without quotes, with a lower output
-limit, with a shorter last user message, or with the history compacted.
+Pure. After a refusal, `reduce_request` tries the next way: remove the quotes, lower the output
+limit, shorten the last user message, or compact the history.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from compacter.overflow import TokenLimit
 
 _WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
-larger one is left of an earlier preparation, and the request contains it already."""
+larger one is left from an earlier preparation, and the request contains it already."""
 _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
 _OUTPUT_MARGIN = 8
@@ -55,17 +55,17 @@ class Attempt:
     state: ConversationState = field(default_factory=ConversationState)
     """The conversation's state between calls."""
     watched: bool = True
-    """Whether someone listens to events, such as that of a prompt that the server has truncated."""
+    """Whether a hook or a log receives events, such as that of a truncated prompt."""
     limit: TokenLimit = field(default_factory=TokenLimit)
     """Token limit of the last refusal; an empty one before the first."""
     world: World = DEFERRED
-    """Does what the call asks for; by default each step is left to who drives it."""
+    """Carries out the steps of the call; by default the driver of the coroutine does."""
     quotes: bool = True
-    """Whether quotes may be sent; not after a request with quotes was refused."""
+    """Whether quotes may be sent; False after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
     """Descriptions of the steps that made the request smaller."""
     sought: bool = False
-    """Whether this call has looked for quotes without room for them: once is enough."""
+    """Whether this call has already looked for quotes although there was no room for them."""
 
     @property
     def sizes(self) -> Sizes:
@@ -94,7 +94,7 @@ class Attempt:
         """Return the largest size of the messages, in characters, with which the request fits;
         ``None`` if no limit is known.
 
-        By the calibration's characters of a token, unless others are given.
+        Uses the calibration's characters per token, unless ``chars_per_token`` is given.
         """
         limit = self.limit
         output = self.request.output_that_counts(limit)
@@ -111,7 +111,7 @@ class Attempt:
 
         Args:
             room: Their largest size, in characters.
-            sent: Whether they are for the request; otherwise they are only looked for.
+            sent: Whether to add them to the request; otherwise they are only searched.
             query: A query of the model's, in place of the newest message's question; its answer
                 may be of any size.
         """
@@ -135,14 +135,14 @@ class Attempt:
         return text
 
     async def emit(self, kind: type[Event], **facts: Any) -> None:
-        """Send an event of this kind, with the names of model and conversation."""
+        """Emit an event of this kind, with the names of model and conversation."""
         await self.world.emit(kind(**facts, **self.request.named))
 
     async def emit_failure(
         self, error: Exception, kind: type[Event] = CompactionFailed, **facts: Any
     ) -> None:
-        """Send the event of a failure: of a function of the user's, which a ``FunctionError``
-        describes, or else of the summary.
+        """Emit the event of a failure: of a user's function, which a ``FunctionError`` describes,
+        or else of the summary.
         """
         cause = error.__cause__ if isinstance(error, CompactionError) else error
         raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
@@ -159,7 +159,8 @@ class Attempt:
 
 
 async def reduce_request(call: Attempt, error: Exception) -> str:
-    """Make the request smaller, and return a description of the step; empty if there is no way to.
+    """Make the request smaller, and return a description of the step; empty if nothing can be
+    reduced.
 
     ``error`` is the provider's. Raises ``CompactionError`` if there is neither a summary nor a
     fallback.
@@ -171,7 +172,7 @@ async def reduce_request(call: Attempt, error: Exception) -> str:
     if request.quotes:
         call.quotes = False
         call.request = request = replace(request, quotes="")
-        # Without a number, the request is first sent without them, unless it is the last try.
+        # If the refusal states no number, first try without quotes, unless it is the last try.
         last = call.attempt == call.options.max_retries
         if not last if target is None else target >= request.conversation.size:
             return "quotes left out"
@@ -179,18 +180,19 @@ async def reduce_request(call: Attempt, error: Exception) -> str:
     if fits:
         return lowered
     target = call.target()
-    # Whether compacting all that may be compacted would not suffice, as far as is known.
+    # Whether the request would be too large, as far as is known, even if all that may be compacted
+    # was.
     is_hopeless = target is None or call.staying > target
     step = await _shorten_last_message(call, target, is_hopeless=is_hopeless)
-    # Otherwise it was too much before, although all else was compacted.
+    # Or what must stay was already too large in an earlier call.
     if not step and not (is_hopeless and 0 < call.state.incompressible_size <= call.staying):
         step = await compact_history(call, target, "token_limit")
     return ", ".join(filter(None, (lowered, step)))
 
 
 async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
-    """Leave out of the request what only another model can read, once; return what was done, if
-    anything.
+    """Remove from the request, once, what only another model can read. Return a description of the
+    step; empty if nothing was removed.
     """
     request = call.request
     _, kinds = request.format.without_sealed(request.sent)
@@ -210,13 +212,13 @@ async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
 
 
 async def _lower_output(call: Attempt) -> tuple[str, bool]:
-    """Lower the output limit, and return what was done, if anything, and whether the request then
-    fits.
+    """Lower the output limit. Return a description of the step, empty if it stays, and whether the
+    request then fits.
 
-    It is lowered to what the input leaves. An input of unknown size counts by its characters, once:
-    if the request is refused again, the history is compacted. If the input leaves nothing, an
-    output limit of most of the window is lowered to half of it, as no history that is compacted
-    would fit beside it.
+    The new limit is what the input leaves of the window. An input of unknown size is estimated by
+    its characters, once: if the request is refused again, the history is compacted. If the input
+    leaves nothing, an output limit of most of the window is lowered to half of the window, as not
+    even a compacted history would fit beside it.
     """
     request = call.request
     limit = call.limit
@@ -242,8 +244,8 @@ async def _lower_output(call: Attempt) -> tuple[str, bool]:
 
 
 async def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeless: bool) -> str:
-    """Shorten retrieved text in the last user message, or, if it ``is_hopeless`` otherwise, results
-    of tools in it; return what was done, if anything.
+    """Shorten retrieved text in the last user message, or, if the call ``is_hopeless`` otherwise,
+    results of tools in it. Return a description of the step; empty if nothing was shortened.
     """
     retrieved = call.options.retrieved
     if retrieved is None:
@@ -276,9 +278,9 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
-    The memory is read again: another call may have stored a record since this one began. A
-    compaction that is made ahead looks at neither. Raises ``CompactionError`` if there is neither a
-    summary nor a fallback.
+    The memory is read again: another call may have stored a record since this one began. A call
+    that makes a compaction ahead reads no memory, and uses no other prepared compaction. Raises
+    ``CompactionError`` if there is neither a summary nor a fallback.
     """
     is_due = trigger != "prepared"
     if is_due and await enforce_prepared(call):
@@ -310,7 +312,7 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
 async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> bool:
     """Compact the messages before any refusal of the request, and return whether that succeeded.
 
-    As ``compact_history``, but a failure is sent as an event, not raised.
+    Like ``compact_history``, but a failure is emitted as an event, not raised.
     """
     state = call.state
     state.last_attempt_at_call = state.calls
@@ -327,8 +329,8 @@ async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> 
 
 
 async def compact_for_quotes(call: Attempt, free: int) -> None:
-    """Compact the history and add quotes, if there are any for the question; send an event if that
-    cannot be.
+    """Compact the history and add quotes, if there are any for the question; emit an event if that
+    is impossible.
 
     ``free`` is what the request leaves free, in characters.
     """
@@ -364,7 +366,7 @@ def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPl
         target += request.saved
     if limit is not None:
         if target is not None and target >= conversation.size:
-            # It fits by its characters, and was refused all the same: use the ratio of the
+            # It fits by the calibration, yet the provider refused it: use the ratio of the
             # provider's numbers.
             used = limit.input_tokens
             target = call.target(request.size / used) if used else None
@@ -393,9 +395,7 @@ def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPl
 
 
 async def enforce_prepared(call: Attempt) -> bool:
-    """Use the compaction of this conversation that was made ahead, and return whether there is
-    one.
-    """
+    """Use the compaction that was made ahead for this conversation; return whether there is one."""
     if call.options.prepare_tokens is None:
         return False
     request = call.request
@@ -403,14 +403,14 @@ async def enforce_prepared(call: Attempt) -> bool:
     if smaller.size >= request.size * _WORTH:
         return False
     call.state.tokens = call.state.stuck_size = 0
-    # First, as with a new one: a hook that repeats the call finds it.
+    # Store it first, as with a new compaction: a hook that repeats the call then finds it.
     await call.world.remember(smaller.messages)
     await _reuse(call, smaller, prepared=True)
     return True
 
 
 async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
-    """Take a request with a view that was there already, and send the event."""
+    """Continue with a request whose view was stored already, and emit the event."""
     await call.emit(
         CompactionReused,
         messages_before=len(call.request.messages),

@@ -1,5 +1,5 @@
-"""The request of one call, the state of its conversation between calls, and what the numbers of
-refusals and replies teach of a model.
+"""The request of one call, the state of its conversation between calls, and calibration by the
+numbers of refusals and replies.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from compacter.recall.archive import Archive
 
 LEAST_CUT = 200
-"""Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that says
-that it has read fewer counts something else, such as the messages without the tools."""
+"""Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that
+reports fewer counts something else, such as the messages without the tools."""
 FEWEST_QUOTED = 300
 """Least room for quotes, in characters with their frame; with less, none are sent."""
 # Characters per token from which a stated size is accepted without checking it against the text.
@@ -32,13 +32,14 @@ _DENSE = 2.5
 # Multiple of the estimate for its script that no text exceeds in tokens: a letter of random base64
 # text takes three times those of a letter of prose; a mark, and a byte of any script, one token.
 MOST_OF_ESTIMATE = 3.0
-# Largest share of its expected tokens, by the model's calibration, that a truncated prompt has.
+# A prompt counts as truncated if the server has read at most this share of the tokens that the
+# calibration expects.
 _CUT_SHARE = 0.6
 # Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
 _MOST_CHARACTERS = 7.0
-# Histories of which three integers are kept.
+# Histories for which three integers are kept.
 _MOST_MEASURED = 256
-# Newest messages by whose texts the script of a conversation is judged.
+# Number of newest messages that decide the script of a conversation.
 _SAMPLED = 16
 
 
@@ -61,9 +62,9 @@ class Request:
     """Options that replace the caller's."""
     model: str | None = None
     digest: str = ""
-    """Digest of the conversation, the same for all of its calls."""
+    """Digest of the conversation, equal in all of its calls."""
     find_pinned: Callable[[Sequence[Message]], tuple[int, ...]] = lambda _: ()
-    """Returns the indexes of the pinned ones among messages."""
+    """Returns the indexes of the pinned messages."""
     rules: tuple[str, ...] = ()
     """Rules of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
@@ -79,9 +80,9 @@ class Request:
     saved: int = 0
     """Characters saved by ``shortened``."""
     tools: tuple[Any, ...] = ()
-    """The caller's tools, and ``recall`` behind them; empty without that one."""
+    """The caller's tools, and ``recall`` behind them; empty if ``recall`` is not offered."""
     sealed: bool = True
-    """Whether what only the model that made it can read is sent."""
+    """Whether to send blocks that only the model that made them can read."""
 
     @property
     def conversation(self) -> Conversation:
@@ -96,8 +97,8 @@ class Request:
         return read
 
     def with_view(self, view: Sequence[Message] | None) -> Request:
-        """Return the request with a remembered view; the request itself without one, or if a
-        message was pinned since that it does not contain.
+        """Return the request with a remembered view; the request itself without a view, or if the
+        view lacks a message that was pinned since.
         """
         if view is None:
             return self
@@ -108,7 +109,7 @@ class Request:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether messages are missing in it that were said."""
+        """Whether it lacks messages of the conversation."""
         return self.messages is not self.original or bool(self.archive)
 
     @property
@@ -133,9 +134,8 @@ class Request:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Messages as they are sent: with the shortened message, with the quotes in their places,
-        and without what is sealed. A history that has neither is not read for it, as that takes
-        long.
+        """The messages to send: with the shortened message and the quotes in their places, and
+        without sealed blocks. A history that needs no change is not read, as that takes long.
         """
         messages = self.messages
         if self.shortened is not None:
@@ -170,10 +170,11 @@ class ConversationState:
     """Number, from 1, of the last call that tried to compact; 0 before the first."""
     stuck_size: int = 0
     """Size of a request, in characters, that a compaction before any refusal left above the
-    threshold, or without room for quotes; compacted again once it has grown."""
+    threshold, or without room for quotes. It is compacted again once it has grown."""
     incompressible_size: int = 0
-    """Size of what had to stay, in characters, when a call was given up although its history was
-    compacted; 0 if none was. Another compaction would not help while it is as large."""
+    """Size of the messages that had to stay, in characters, when a call was given up although its
+    history was compacted; 0 if no call was. Another compaction would not help while they are as
+    large."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 
@@ -208,10 +209,10 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     """Calibrate by the numbers of the error that refused a request, and return the token limit with
     its input tokens filled in.
 
-    A stated size that is only a bound teaches nothing, and is removed from the input tokens.
+    A stated size that is only a bound is ignored, and removed from the input tokens.
     """
     if limit.source == SEALED:
-        return limit  # It says nothing about sizes.
+        return limit  # It states no sizes.
     used = limit.input_tokens
     if limit.is_bound:
         used = None
@@ -259,9 +260,9 @@ def may_be_cut(
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
     and, beside them, other arguments.
 
-    Decided by the size of their data, without reading the messages: true if the call has to look
-    more closely. ``earlier`` keeps three integers of a history, by its first message, so that
-    of one that has grown only the new messages are measured.
+    Decides by the size of the data, without reading the messages; if True, the call checks more
+    closely. ``earlier`` keeps three integers of each history, by its first message, so that only
+    the new messages of a longer history are measured.
     """
     count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
     if not count or count > len(messages) or id(messages[count - 1]) != last:
@@ -278,7 +279,7 @@ def may_be_cut(
 
 
 def _members(value: Any) -> dict[str, Any]:
-    """Return the members of a reply's object, which programs put into their history as it is."""
+    """Return the members of a reply's object, which programs put into their history unchanged."""
     return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
 
 

@@ -1,4 +1,4 @@
-"""What one call sends: its request, to the wrapped function, and requests for summaries."""
+"""Send the request of one call to the wrapped function, and requests for summaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from compacter.runtime.io import IO, is_kind
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 _CROWDED = "the server takes one request at a time; none is made ahead there from now on"
-# Statuses of a server that takes no further request now: too many, not available, overloaded.
+# Statuses of a server that accepts no further request now: too many, not available, overloaded.
 _BUSY = (429, 503, 529)
 _STATUS = (
     "status_code",
@@ -32,7 +32,7 @@ _STATUS = (
     "code",
     "response.ResponseMetadata.HTTPStatusCode",
 )
-# Where a reply states what its provider has read from a prompt cache.
+# Paths in a reply to the tokens that the provider has read from a prompt cache.
 _CACHED = (
     "usage.prompt_tokens_details.cached_tokens",
     "usage.input_tokens_details.cached_tokens",
@@ -47,7 +47,7 @@ class Sender:
     state: State
     """State that the calls of a Compacter share."""
     io: IO
-    """Sync or async."""
+    """Input and output, sync or async."""
     model: str | None = None
     """Name of the model; of the function if the call has no model."""
     function: Callable[..., Any] | None = None
@@ -66,17 +66,18 @@ class Sender:
     last: Reply | None = None
     """Last reply of the wrapped function."""
     cached_tokens: int = 0
-    """Tokens of requests for the present summary that the provider has read from its cache."""
+    """Tokens that the provider has read from its cache, of the requests for the present summary."""
 
     # -- the wrapped function ----------------------------------------------------------------------
 
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
         (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of
-        its is raised.
+        the function is raised.
 
-        If the server refuses the call as one too many while a compaction is made ahead there, the
-        call waits for that and is sent once more. None is made ahead there from then on.
+        If the server refuses the call as one too many while it makes a compaction ahead, wait for
+        that compaction, then send the call once more. From then on, no compaction is made ahead on
+        that server.
         """
         last = self.last
         if last is not None and last.token_limit is not None and last.error is None:
@@ -88,8 +89,8 @@ class Sender:
         preparations = self.state.preparations
         beside = preparations.at(self.place) if self.state.prepares else ()
         if options or not unchanged:
-            # The caller's own object if nothing was compacted: it may be a text, or a list that the
-            # function adds to.
+            # If nothing was compacted, pass the caller's own object: it may be a text, or a list
+            # that the function adds to.
             given = binding.messages(args, kwargs) if unchanged else list(messages)
             args, kwargs = binding.replace(args, kwargs, given, options)
         try:
@@ -131,8 +132,8 @@ class Sender:
     async def request_summary(
         self, question: AskSummarizer, seconds: float | None, *, is_second: bool = False
     ) -> Reply:
-        """Send a prompt for ``seconds`` at most, and count what it costs; once more if the server
-        has refused the output limit of the first request.
+        """Send a prompt, wait ``seconds`` at most, and add its costs to the totals. If the server
+        refuses the output limit, send the prompt once more with another.
         """
         totals = self.state.totals
         request, blocks = await self._summary_request(question)
@@ -159,8 +160,8 @@ class Sender:
         return reply
 
     def _learn_output_limit(self, error: Exception, question: AskSummarizer) -> bool:
-        """Return whether the server has refused the output limit of a request for a summary: the
-        next one has another, or none.
+        """Return whether the server has refused the output limit of a request for a summary; note
+        the one for the next request.
         """
         options = self.state.options
         if callable(options.summarizer) or options.detect(error):
@@ -206,7 +207,7 @@ class Sender:
                 option,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
-        await self.io.thread(models.load)  # Here, as `timeout` is a limit for the request alone.
+        await self.io.thread(models.load)  # Now, as `timeout` limits the request alone.
         option = "max_tokens" if option is None else option
         awaits = self.io.awaits
         request = partial(

@@ -48,12 +48,13 @@ from compacter.runtime.single_flight import SingleFlight
 if TYPE_CHECKING:
     from compacter.recall.turns import Recall
 
-# Models whose calibration is kept; one that is used again after so many others learns anew.
+# Number of models whose calibration is kept; after this many others, a model is calibrated anew.
 _MOST_MODELS = 256
-# Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
+# Number of conversations, and of records, for which a few numbers are kept; the least recently used
+# are dropped.
 _MOST_CONVERSATIONS = 10_000
-# Most conversations to be compacted before their next call: of those that never have one, each
-# call looks for it.
+# Most conversations to compact before their next call. Each call searches this list, also for
+# conversations that never call again.
 _MOST_LATE = 100
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
@@ -104,23 +105,23 @@ class State:
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
         self.output_limits: dict[str, tuple[str, int | None]] = {}
-        """Name of the output limit that a server takes in a request for a summary, and the most
-        that it takes, where it has refused another; by model and place."""
+        """Name of the output limit that a server accepts in a request for a summary, and the
+        largest value, where it has refused another; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
-        self._take(options, Options.model_fields)
+        self._apply(options, Options.model_fields)
 
     def replaced(self, options: Mapping[str, object]) -> State:
-        """Return a state with other options for one call, which shares all that these leave as it
-        is.
+        """Return a state with other options for one call. It shares everything that these options
+        do not change.
         """
         made = copy(self)
-        made._take(self.options.replaced(options), options)  # noqa: SLF001 - of this class
+        made._apply(self.options.replaced(options), options)  # noqa: SLF001 - of this class
         return made
 
-    def _take(self, options: Options, changed: Container[str]) -> None:
-        """Take these options, of which those of the names ``changed`` are new."""
+    def _apply(self, options: Options, changed: Container[str]) -> None:
+        """Apply these options; those named in ``changed`` are new."""
         if "logger" in changed:
             self.log = Log(options)
         detect = options.detect
@@ -140,7 +141,7 @@ class State:
         match = partial(Matcher, alternate=options.alternate_roles)
         self.matcher = None if self.memory is None else match(self.memory)
         self.prepared = self.matcher or match(self._aside)
-        """Where compactions made ahead are kept: without a memory, in one for them alone."""
+        """Keeps compactions made ahead; without a memory, a separate one for these alone."""
         self.prepares = options.prepare_tokens is not None
         if self.prepares:
             warm_up()
@@ -153,11 +154,11 @@ class State:
             self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
         self.scope = options.memory_scope
-        """Part of each record's key; the same for calls that may share a summary."""
+        """Part of each record's key; equal for calls that may share a summary."""
 
     def detect(self, error: BaseException) -> TokenLimit | None:
-        """Return the token limit in an exception, or the reason for another refusal that a call can
-        mend; ``None`` for any other.
+        """Return the token limit in an exception, or the reason for another refusal that compacter
+        can remedy; ``None`` for any other.
         """
         return self.options.detect(error) or detect_sealed(error)
 
@@ -165,9 +166,9 @@ class State:
         """Return the token limit in an exception; ``None`` if a Compacter inside the wrapped
         function has given up with it or one of its causes.
 
-        This one then does not retry, because it would send the same requests again. ``before`` is
-        ``GiveUps.count`` at the start of the call, as a program may raise one exception object
-        several times.
+        The outer Compacter then does not retry, because it would send the same requests again.
+        ``before`` is ``GiveUps.count`` at the start of the call, as a program may raise one
+        exception object several times.
         """
         cause: BaseException | None = error
         for _ in range(10):
@@ -187,8 +188,8 @@ class State:
     # -- models and conversations ------------------------------------------------------------------
 
     def calibration(self, model: str | None, place: str = "") -> Calibration:
-        """Return the calibration of a model at a place, with its window if that is known; without a
-        place that of the model's last call.
+        """Return the calibration of a model at a place, with its window if known; without a place,
+        the one of the model's last call.
         """
         with self._lock:
             learnt = self._learnt.setdefault(f"{model or ''}\0{place}", Calibration())
@@ -225,14 +226,14 @@ class State:
             return self._conversations.setdefault(digest, ConversationState())
 
     def note_late(self, conversation: ConversationState, limit: TokenLimit) -> None:
-        """Have a conversation compacted before its next call."""
+        """Note that a conversation must be compacted before its next call."""
         conversation.late = limit
         self.late.append(conversation)
         del self.late[:-_MOST_LATE]
 
     def take_late(self, conversation: ConversationState) -> None:
-        """Forget that a conversation is to be compacted, as its next call does it."""
-        with suppress(ValueError):  # Another call of it was first.
+        """Remove the note that a conversation must be compacted, as its next call does it."""
+        with suppress(ValueError):  # Another call has removed it.
             self.late.remove(conversation)
 
     def note_record(self, record: str) -> bool:
@@ -257,7 +258,7 @@ class State:
             self.log.event(event)
 
     async def emit(self, io: IO, event: Event) -> None:
-        """Send an event to totals, log and hooks. A cancellation during a hook ends it at once."""
+        """Send an event to totals, log and hooks. A cancellation ends a hook at once."""
         self.record(event)
         first = self.compaction_hooks if isinstance(event, CompactionEvent) else ()
         for hook in (*first, *self.event_hooks):
@@ -277,13 +278,15 @@ class State:
         run(self.emit(SYNC, skipped))
 
     def count(self, what: str, model: str) -> None:
-        """Count something that is no event, such as a call that begins from a record; for
+        """Count something that is not an event, such as a call that begins with a record; for
         subclasses.
         """
 
     @contextmanager
     def safely(self, what: str) -> Generator[None]:
-        """Log an exception of the block, which must not break a call, and go on behind it."""
+        """Log an exception of the block, which must not break a call, and continue after the
+        block.
+        """
         try:
             yield
         except Exception as error:  # noqa: BLE001 - a hook's or a memory's
@@ -297,7 +300,7 @@ def _recall_of(options: Options, log: Log) -> Recall:
     return Recall(options.recall, options.redact, partial(log.failed, "search"))
 
 
-# Field of the totals that an event adds one to.
+# Field of the totals that counts the events of each kind.
 _COUNTED: Mapping[type, str] = {
     CompactionEvent: "rounds",
     CompactionFailed: "failures",

@@ -1,9 +1,8 @@
-"""Streams: each is read up to its first content, then returned as the vendor's own object, as if
-unread.
+"""Read each stream up to its first content, then return the vendor's own object as if unread.
 
-So is the HTTP body behind a raw response or a stream of an SDK. With ``with_raw_response`` and
-``with_streaming_response`` the SDK returns the response unread, and frameworks use them for
-streams, to get the headers. Behind a stream the SDK skips what is no event, such as a JSON
+Bodies behind raw responses and streams of an SDK are read that way too. With ``with_raw_response``
+and ``with_streaming_response`` the SDK returns the response unread, and frameworks use them for
+streams, to get the headers. A stream's own reader skips whatever is not an event, such as a JSON
 document. Later readers of events, lines or bytes get every byte.
 """
 
@@ -33,8 +32,8 @@ def _shapes(kind: type) -> tuple[str, ...]:
 
 
 shapes: Callable[[type], tuple[str, ...]] = lru_cache(256)(_shapes)
-"""Return which methods of a stream, an async stream and an awaitable a type's objects have; none
-for replies. Streams are iterators, not mere collections."""
+"""Return the methods of a stream, an async stream and an awaitable that a type's objects have;
+empty for replies. Streams are iterators, not mere collections."""
 
 
 def core(stream: Any) -> Any:
@@ -66,10 +65,10 @@ async def opened(
     response = field(source, "response")
     limit: TokenLimit | None = None
     if field(response, "is_stream_consumed") is False:
-        # The SDKs skip what is no event, such as a JSON document.
+        # The SDKs skip whatever is not an event, such as a JSON document.
         body = await look_into(io, response)
         if body.shows and quiet is None:
-            # Unread by the SDK, whose response gives out all bytes.
+            # The SDK has not read the body, so its response still returns all bytes.
             return Reply(raw=raw if on_error is None else replay(raw, held, on_error))
         limit = body.found if body.is_document else None
 
@@ -106,11 +105,11 @@ def replay(
     """
     inner = core(stream)
     if inner is not stream:
-        # ``core`` has found it by the same name.
+        # ``core`` reads this attribute too.
         stream._raw_stream = replay(inner, held, on_error)  # noqa: SLF001
         return stream
     try:
-        # One that is wrapped twice: the chunks of the inner wrapper have all been read.
+        # Wrapped twice: all chunks of the inner wrapper have been read.
         if _HELD not in stream.__dict__:
             with_special_methods(stream, _those_of(stream, _REPLAYING))
         stream.__dict__[_HELD] = (held, on_error)
@@ -128,8 +127,8 @@ def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take(stream: Any) -> Any:
-    """Return the next chunk that was read already, or raise the exception that came next. Once
-    there is none, return ``_END``.
+    """Return the next chunk that was read already, or raise the exception that came next. When all
+    are returned, return ``_END``.
     """
     held, on_error = stream.__dict__[_HELD]
     if not held:
@@ -189,9 +188,7 @@ _REPLAYING: Mapping[str, Callable[..., Any]] = {
 
 
 class Proxy:
-    """Stands for a stream whose class cannot be replaced; it gets the special methods that the
-    stream has.
-    """
+    """Proxy of a stream whose class cannot be replaced, with the stream's special methods."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -227,7 +224,8 @@ _BEGINNING = "_compacter_beginning"
 
 
 async def look_into(io: IO, response: Any) -> DocumentWatch:
-    """Return what the beginning of a body says: nothing if its type or encoding is unknown.
+    """Read the beginning of a body, and return the watch; it has found nothing if the body's type
+    or encoding is unknown.
 
     Args:
         io: Sync or async.
@@ -248,7 +246,7 @@ async def look_into(io: IO, response: Any) -> DocumentWatch:
                     break
         except Exception as error:  # noqa: BLE001 - raised when the body is read
             held.append(error)
-        # No generator: one that is not read to its end is closed late, of which trio warns.
+        # Not a generator: trio warns of one that is not read to its end, as it is closed late.
         response.stream.__dict__[_BEGINNING] = replay(rest, held)
         with_special_methods(response.stream, {"__iter__": _iterate, "__aiter__": _iterate})
     watch.end()

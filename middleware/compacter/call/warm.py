@@ -1,8 +1,8 @@
 """Load in the background what the first compaction needs.
 
 The detector's patterns take a fifth of a second to compile, the modules of recall and litellm's
-price table nearly as long: as much as a person notices, beside a summary that was made ahead, and
-far more than an event loop should be held.
+price table nearly as long. A person notices that delay if the summary was made ahead, and it would
+block an event loop for far too long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def warm_up() -> Future[None]:
 
 @cache
 def _begin(process: int) -> Future[None]:  # noqa: ARG001 - a forked child begins again
-    # Where a module is used, its import raises what fails here.
+    # If an import fails here, it raises where the module is used.
     return in_thread(_load)
 
 

@@ -1,4 +1,4 @@
-"""The world of a call: what a call awaits, and coroutines that leave their steps to a driver.
+"""The world of a call: the interface that a call awaits, and coroutines whose steps a driver runs.
 
 With the world `DEFERRED` a coroutine awaits nothing itself. `step_through` returns each of its
 steps, or has it carried out where an event loop runs.
@@ -12,16 +12,16 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 World: TypeAlias = Any
-"""What a call awaits: a `Performer` does it, or in tests whoever drives the call.
+"""The object whose methods a call awaits: a `Performer`, or the driver in a test.
 
-* ``ask``, ``emit`` and ``approve``, as a compaction does; see ``effects.py``.
+* ``ask``, ``emit`` and ``approve`` are those of a compaction; see ``effects.py``.
 * ``send(messages, options)`` calls the wrapped function, and returns a `Reply`.
 * ``look_up(head=())`` returns the remembered view of the caller's messages.
 * ``remember(after)`` stores a view of the caller's messages.
 * ``forget()`` removes what this call has stored.
 * ``quote(question)`` returns quotes of compacted messages.
-* ``view()`` is as ``look_up()``, and counts nothing.
-* ``prepare(call, ratio, target)`` has the next compaction made in the background.
+* ``view()`` is ``look_up()`` without counting.
+* ``prepare(call, ratio, target)`` starts the next compaction in the background.
 * ``find_prepared(request)`` returns the view that was made in the background.
 """
 
@@ -53,7 +53,7 @@ async def step_through(
     Args:
         world: Carries out the steps, and computes between them by its ``compute``. An ``Exception``
             of a step is thrown into the coroutine.
-        coroutine: What to run.
+        coroutine: The coroutine to run.
         outcome: Outcome of the step that was returned last.
         until: Name of steps that are returned instead of carried out. Call again with the outcome
             to continue.
@@ -78,7 +78,7 @@ async def step_through(
 
 
 def _advance(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
-    """Run a coroutine up to its next step; return False and that, or True and its result at its
+    """Run a coroutine up to its next step. Return False and the step, or True and the result at its
     end.
     """
     try:

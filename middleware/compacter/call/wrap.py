@@ -1,9 +1,9 @@
 """Wrappers of plain functions, coroutine functions, generator functions and async generator
 functions.
 
-In this order: the wrappers, which do as little as possible for a quiet call, one that needs nothing
-from compacter; what becomes of a quiet call's reply; `WrappedFunction._handle`, for every other
-call; reading its arguments.
+A quiet call needs nothing from compacter, and the wrappers do as little as possible for it. The
+order is: the wrappers; the reply of a quiet call; `WrappedFunction._handle`, for every other call;
+reading the arguments.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class WrappedFunction:
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
         self.measured: dict[int, tuple[int, int, int]] = {}
-        """What `may_be_cut` keeps of earlier calls."""
+        """Sizes of earlier calls, for `may_be_cut`."""
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
@@ -109,8 +109,8 @@ class WrappedFunction:
         late = self.state.late
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            # What makes a quiet call, said once more: one wrapper within another costs half as
-            # much again.
+            # Repeats the quiet path of `synchronous`: nesting the two wrappers would make a call
+            # half as slow again.
             given = kwargs.get(param)
             if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle():
                 return await begin(*args, **kwargs)
@@ -172,7 +172,7 @@ class WrappedFunction:
         """
         before = GiveUps.count
         try:
-            # The first is by far the most common, and quicker to tell.
+            # The first check is quicker, and almost always enough.
             if type(raw) is CoroutineType or streams.shapes(type(raw)) == ("__await__",):
                 raw = await raw
             if type(raw) is dict or io.iterates not in streams.shapes(type(raw)):
@@ -194,8 +194,8 @@ class WrappedFunction:
         return await self._handle(io, args, kwargs, reply)
 
     def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
-        """Return a reply that states a token limit, or whose prompt the server may have truncated
-        if there is a hook to tell; ``None`` for any other. Its usage is noted, for the next call.
+        """Return the reply if it states a token limit, or if there is a hook and the server may
+        have truncated the prompt; otherwise ``None``. Note its usage for the next call.
         """
         limit = detect_in_reply(raw)
         if limit is not None:
@@ -219,7 +219,7 @@ class WrappedFunction:
             return None
         if type(given) is list:
             beside = [value for value in kwargs.values() if value is not given]
-            # A list without usage in its reply tells nothing.
+            # A list whose reply has no usage is of no use.
             if not tokens or not may_be_cut(given, tokens, beside, self.measured):
                 return None
         return Reply(raw=raw)
@@ -239,11 +239,11 @@ class WrappedFunction:
 
     async def _handle(self, io: IO, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
         """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
-        after the reply to a quiet one. If compacter itself fails, the result is that of the
-        unwrapped function, or the provider's own exception. Only ``CompactionError`` is passed on.
+        after the reply to a quiet one. If compacter itself fails, return the unwrapped function's
+        result or raise the provider's own exception. Only ``CompactionError`` is passed on.
         """
         args, kwargs = self.binding.as_list(args, kwargs, histories=False)
-        # A hook must not change what is sent, so nothing is learnt on its behalf.
+        # A hook must not change what is sent, so a call is not calibrated because of one.
         learns = reply is None or reply.token_limit is not None
         read = await self.read(io, args, kwargs, learns=learns)
         if isinstance(read, str):
@@ -319,7 +319,9 @@ class WrappedFunction:
     def _read(
         self, io: IO, args: Args, kwargs: Named, *, large: bool, learns: bool
     ) -> tuple[Performer, Call] | str:
-        """Read the messages, their format, model and limits, and what is known of both."""
+        """Read the messages, their format, model and limits, and look up their calibration and
+        state.
+        """
         from compacter.recall.frame import strip
 
         state = self.state
@@ -352,7 +354,7 @@ class WrappedFunction:
         named = options.conversation or getattr(history, "conversation", "")
         digest = named or conversation_digest(form, stripped)
         notes_sizes = state.proactive or state.prepares
-        # The digest of the first message alone, so that a new conversation is recognised at its
+        # Use the digest of the first message alone, so that a new conversation is recognised at its
         # second call.
         begun = named or (conversation_digest(form, stripped, 1) if notes_sizes else digest)
         tools: tuple[object, ...] = ()
@@ -390,7 +392,7 @@ class WrappedFunction:
             kwargs=kwargs,
             request=request,
             calibration=calibration,
-            # At its endpoint, as two tenants may begin alike.
+            # Add the endpoint, as two tenants may begin alike.
             conversation=state.conversation(f"{facts.endpoint}\0{begun}"),
             scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
             place=facts.place,

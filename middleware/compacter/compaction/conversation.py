@@ -42,8 +42,8 @@ class Conversation:
             pinned: Indexes of messages to keep verbatim.
             rules: Rules declared by the program.
             earlier: A conversation whose parts are not read again.
-            takes_native: Whether the provider's own compaction is the prior summary. Everything
-                before it is compacted too, as it must not return to the model's context.
+            takes_native: Whether to use the provider's own compaction as the prior summary.
+                Everything before it is compacted too, as it must not return to the model's context.
         """
         outline = format.outline(messages)
         native = bytes(outline.kinds).rfind(Kind.COMPACTED)
@@ -77,7 +77,7 @@ class Conversation:
         self.prior = self.start if takes_native else self._find_prior()
         """Index of the summary message at the head of the history, if it has one."""
         self.kinds = self._kinds_here(outline.kinds)
-        # Bytes are searched at the speed of C.
+        # Searching bytes is fast.
         last = bytes(self.kinds).rfind(Kind.USER)
         if last == self.prior:
             last = bytes(self.kinds).rfind(Kind.USER, 0, last)
@@ -132,15 +132,15 @@ class Conversation:
         return [known[id(message)] for message in messages]
 
     def texts(self, newest: int = 0) -> list[str]:
-        """Return the texts of the model's context, without media and reasoning; of so many of the
-        newest messages, unless it is 0.
+        """Return the texts of the model's context, without media and reasoning; if ``newest`` is
+        not 0, only those of that many newest messages.
         """
         reads = self.parts_of_each(self.messages[self.start :][-newest:])
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
     def _find_prior(self) -> int | None:
-        """Return the index of the summary message behind what leads the conversation, if there is
-        one; something of the conversation always follows it.
+        """Return the index of the summary message after the leading messages, if there is one and
+        something of the conversation follows it.
         """
         last = len(self.messages) - 1
         place = self.lead
@@ -150,9 +150,9 @@ class Conversation:
         return place if text and summary_message.parse(text) else None
 
     def _kinds_here(self, read: Sequence[Kind]) -> tuple[Kind, ...]:
-        """Return the kinds of messages as they are in this list."""
-        # Fillers are never last, and stand first, or in a list with a summary. A filler anywhere
-        # else is the user's.
+        """Return the kinds of the messages by their places in this list."""
+        # compacter's fillers are never last; they are first, or in a list with a summary. Any other
+        # text like them is the user's.
         is_compacted = self.prior is not None or Kind.COMPACTED in read
         fillers = range(len(read) - 1) if is_compacted else (self.lead,)
         kinds = [
@@ -160,8 +160,7 @@ class Conversation:
             for at, kind in enumerate(read)
         ]
         if Kind.USER not in kinds[0 if self.prior is None else self.prior + 1 :]:
-            # No message has the role of a user: the meaning of the other unknown roles cannot be
-            # relied on either.
+            # No message has the role of a user, so the other unknown roles may mean anything.
             for at, kind in enumerate(kinds):
                 if kind is Kind.OTHER and field_of(self.messages[at], "role") is not None:
                     kinds[at] = Kind.UNKNOWN
@@ -184,7 +183,7 @@ def find_pinned(
     """Return the indexes of pinned messages.
 
     ``pin`` is called with the conversation's own messages only: a pin that matched a summary would
-    keep it for ever, and the next one beside it. ``by_history`` are the ``id`` of messages that are
+    keep it for ever, and each later summary too. ``by_history`` are the ``id`` of messages that are
     pinned in a ``History``. The last message is the conversation's own, whatever its text.
     """
     return tuple(
@@ -227,11 +226,11 @@ def _bytes(conversation: Conversation) -> int:
 def check(
     before: Conversation, messages: Sequence[Message], *, alternate: bool, edits: bool = False
 ) -> tuple[Conversation, list[str]]:
-    """Read the result of a strategy, and return it with what is wrong with it as a compaction of
-    ``before``; nothing if it may be sent.
+    """Read the result of a strategy. Return it with its faults as a compaction of ``before``; the
+    list is empty if it may be sent.
 
-    If roles must ``alternate``, fillers are added. With ``edits``, a list of the same length may
-    have changed copies of messages in their places.
+    If roles must ``alternate``, fillers are added. With ``edits``, the list may contain changed
+    copies, if it has as many messages as ``before``.
     """
     if not messages:
         return before, ["nothing is left"]
@@ -251,7 +250,8 @@ def check(
     wanted = {id(before.messages[index]) for index in before.pinned}
     pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
     after = Conversation(messages, form, pinned=pinned, rules=before.rules, earlier=before)
-    # An English summary of a Chinese talk has more characters, and far fewer bytes and tokens.
+    # An English summary of a Chinese conversation has more characters, but far fewer bytes and
+    # tokens.
     if after.size >= before.size and _bytes(after) >= _bytes(before):
         faults.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
     halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
@@ -266,7 +266,7 @@ def check(
 def _faults_of_new(
     before: Conversation, messages: Sequence[Message], origins: Sequence[int | None]
 ) -> Iterator[str]:
-    """Yield what is wrong with the new messages among those of a result."""
+    """Yield the faults of the new messages in a result."""
     form = before.format
     kept = [origin for origin in origins if origin is not None]
     new = [place for place, origin in enumerate(origins) if origin is None]
@@ -306,7 +306,8 @@ def with_fillers(
     previous: int | None = None
     is_parted = True
     for message, origin in zip(messages, origins, strict=True):
-        # Messages that were neighbours, or had only instructions between them, may stay so.
+        # Messages that were neighbours before, or had only instructions between them, need no
+        # filler.
         is_parted = is_parted or origin is None or previous is None or origin > previous + 1
         previous = origin
         role = form.speaker(message)

@@ -1,7 +1,7 @@
-"""Choose the cut of a compaction: what is compacted, and what stays verbatim.
+"""Choose the cut of a compaction: which messages to compact, and which stay verbatim.
 
-One rule: the head is the oldest ``compact_ratio`` of what may be compacted, and what stays is at
-most ``1 - compact_ratio`` of what fits, so that a history of three windows is cut to the size of
+The head is the oldest ``compact_ratio`` of the compactable messages, and the rest of them is at
+most ``1 - compact_ratio`` of what fits. So a history of three windows is cut to the same size as
 one that has just grown too large. Protected messages, unread results and the turns of
 ``preserve_recent_turns`` stay whatever the ratio is.
 """
@@ -27,7 +27,7 @@ _TURN_REST = 0.05
 
 
 def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
-    """Return the plan with the cut: what to compact; with a cut of 0 nothing can be compacted.
+    """Return the plan with the cut. A cut of 0 means that nothing can be compacted.
 
     A cut that a hook has set is moved to the beginning of its step, and never past an open step.
     """
@@ -40,8 +40,8 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
     cut = cut_before(plan, first_unread(plan))
     if not plan.is_required:
         return replace(plan, cut=cut)
-    # The messages that stay exceed the target alone: compact the provider's own compaction too, if
-    # it is readable.
+    # The messages that stay exceed the target by themselves: compact the provider's own compaction
+    # too, if it is readable.
     is_helpless = not cut or plan.room < FRAME
     if is_helpless and read.messages and read.format.compacted(read.messages[read.start]):
         read = Conversation(
@@ -55,20 +55,18 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
         plan = replace(plan, conversation=read)
         cut = cut_before(plan, first_unread(plan))
     keeps_unread = first_unread(plan) < len(read.messages)
-    # Nothing else may go: the prior summary itself can be made shorter, if some room is left for
-    # it.
+    # Only the prior summary can be made shorter, if there is some room for it.
     if not cut and plan.room >= FRAME and not keeps_unread and read.prior_size:
         cut = read.step(read.prior or 0)[1]
     return replace(plan, cut=cut, keeps_unread=keeps_unread)
 
 
 def first_unread(plan: CompactionPlan) -> int:
-    """Return the index of the step whose results no model has answered yet; the number of messages
-    if there is none.
+    """Return the index of the step whose results no model has answered yet, or the number of
+    messages.
 
-    The model asked for these results: they are shortened before they are compacted. If the rest of
-    the target cannot hold them even when they are short, or they are short already, they are not
-    counted.
+    The model asked for these results: they are shortened before they are compacted. Results that
+    are short already do not count, nor do those that would not fit even when shortened.
     """
     read = plan.conversation
     count = len(read.kinds)
@@ -81,7 +79,7 @@ def first_unread(plan: CompactionPlan) -> int:
     texts = [part.text for index in unread for part in read.parts(index) if part.kind in EDITED]
     if plan.target is None:
         is_kept = all(original_size(text) == len(text) for text in texts)
-        # Compacted by hand, there may be nothing else to compact.
+        # With a compaction by hand, there may be nothing else to compact.
         is_kept = is_kept and (plan.is_required or read.heads[begin] > read.prior_size)
     else:
         spare = sum(max(0, len(text) - LEAST_SHORTENED) for text in texts)
@@ -96,7 +94,7 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
 
     The newest ``preserve_recent_turns`` stay as long as the rest fits. The cut is never inside a
     step, past an open step or past ``end``, and at least one message stays. Returns 0 if nothing
-    can be compacted, and if only a prior summary could be that need not become smaller.
+    can be compacted, or only a prior summary that need not become smaller.
     """
     read = plan.conversation
     steps = read.steps
@@ -105,7 +103,7 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
     aged = read.prior_size
     worth = min(_WORTH, read.free)
     goal = max((read.free - aged) * plan.options.compact_ratio + aged, worth)
-    # What must go whatever ``preserve_recent_turns`` is.
+    # Size that must be compacted even if ``preserve_recent_turns`` does not allow it.
     least = worth if plan.is_required else 0
     tail = plan.sizes.largest_tail(plan.room, read.free, plan.reserved, plan.budget)
     goal = max(goal, min(read.free - tail, read.free))
@@ -126,7 +124,7 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
         kept = next((begin for begin in begins if heads[begin] >= least), cut)
         if kept < cut:
             if least <= 0 and heads[kept] <= aged:
-                # No size is required, and compacting only a prior summary again would gain nothing.
+                # No size is required, so compacting a prior summary again would gain nothing.
                 return 0
             cut = kept
     if cut == len(read.kinds) and not any(read.protected):

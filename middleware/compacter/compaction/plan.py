@@ -38,8 +38,8 @@ class Tally(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompactionPlan(Table):
-    """One compaction: what it would replace, and what a strategy makes the new list with. Sizes are
-    data sizes in characters. Messages must not be changed.
+    """One compaction: the messages to replace, and the methods with which a strategy makes the new
+    list. Sizes are data sizes in characters. Messages must not be changed.
 
     ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan,
     cut=...)``. A cut inside a step is moved to the beginning of the step. Protected messages are
@@ -52,8 +52,8 @@ class CompactionPlan(Table):
     options: Any
     """The ``Options`` of the ``Compacter``."""
     sizes: Sizes
-    """How large its parts may be, and what is known of the model: ``sizes.calibration`` has the
-    window, and the characters per token."""
+    """Sizes that its parts may have, and the calibration of the model: ``sizes.calibration`` has
+    the window, and the characters per token."""
     cut: int = 0
     """Index of the first message of the tail. The messages before it that are not ``protected`` are
     the head."""
@@ -64,7 +64,7 @@ class CompactionPlan(Table):
     target: int | None = None
     """Largest size of the messages afterwards; ``None`` if unknown."""
     reserved: int = 0
-    """Part of the target to leave free for quotes; at most half of the room is."""
+    """Part of the target to leave free for quotes, at most half of the room."""
     summary: str | None = None
     """Summary given by the caller, used instead of the model's."""
     is_required: bool = False
@@ -134,9 +134,7 @@ class CompactionPlan(Table):
 
     @property
     def prior(self) -> int | None:
-        """Index of an earlier summary message, which is compacted too; ``None`` if there is
-        none.
-        """
+        """Index of an earlier summary message, which is compacted too, or ``None``."""
         prior = self.conversation.prior
         return prior if prior in self.compacted else None
 
@@ -152,7 +150,7 @@ class CompactionPlan(Table):
 
     @property
     def tail_size(self) -> int:
-        """Size of the messages to keep verbatim, held ones included, in characters."""
+        """Size of the messages to keep verbatim, protected ones included, in characters."""
         return self.original_data_size - self.head_size
 
     @property
@@ -179,8 +177,8 @@ class CompactionPlan(Table):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Fields of events: why it is made, in which call and conversation, and the numbers of the
-        token limit that requires it.
+        """Fields of events: its trigger, its call and conversation, and the numbers of the token
+        limit that requires it.
         """
         limit = self.token_limit or TokenLimit()
         return {
@@ -204,7 +202,7 @@ class CompactionPlan(Table):
 
     @property
     def room(self) -> int:
-        """Part of the target beside the messages that must stay and the declared rules; endless
+        """Part of the target beside the messages that must stay and the declared rules; infinite
         without a target.
         """
         if self.target is None:
@@ -264,7 +262,7 @@ class CompactionPlan(Table):
         """
         conversation = self.conversation
         if indexes is None:
-            # A summary message has nothing else in it; the provider's own block is a part of a
+            # A whole message is a summary, but the provider's own block is only a part of a
             # message.
             prior = self.prior
             indexes = (
@@ -276,7 +274,7 @@ class CompactionPlan(Table):
         indexes = list(indexes)
         reads = conversation.parts_of_each([self.messages[index] for index in indexes])
         redact = self.options.redact or str
-        # Made anew, as ``dataclasses.replace`` takes twenty times as long.
+        # Create a new part, as ``dataclasses.replace`` takes twenty times as long.
         return [
             Part(
                 part.role,
@@ -303,7 +301,7 @@ class CompactionPlan(Table):
         redact = self.options.redact
         if redact is None:
             return prior
-        # The Compacter that made it may have had no redaction, or another one.
+        # Redact again: the Compacter that made it may have had no redaction, or another one.
         try:
             return replace(prior, story=redact(prior.story), quoted=redact(prior.quoted))
         except Exception:  # noqa: BLE001 - the user's function; the text is dropped

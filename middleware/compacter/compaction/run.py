@@ -36,16 +36,16 @@ from compacter.summary.message import NoSummaryError, read_out
 
 E = TypeVar("E", bound=Event)
 
-# Where no strategy made the request small enough.
+# Reason of a failure if no strategy made the request small enough.
 _LAST_RESORT = Shorten()
 
 
 async def compact(
     plan: CompactionPlan, world: World
 ) -> tuple[Conversation, CompactionEvent] | None:
-    """Make one compaction, and return the compacted conversation and the event, which is not sent
-    yet: a hook that repeats the call is to find the compaction in the memory. ``None`` if nothing
-    could be reduced or a hook prevented it.
+    """Make one compaction. Return the compacted conversation and the event, or ``None`` if nothing
+    could be reduced or a hook prevented it. The caller emits the event after storing the
+    compaction, so that a hook that repeats the call finds it in the memory.
 
     ``plan`` is what ``plan_compaction`` returned. Raises ``CompactionError`` if no summary can be
     made and there is no fallback.
@@ -71,7 +71,7 @@ async def compact(
     if first.is_required and (result is before or not first.fits_size(result.size)):
         plan = _continued(plan, result)
         result = await _attempt(_LAST_RESORT, plan, world, is_last=False)
-    # Summarize has fallen back itself, or knows why not.
+    # Summarize falls back itself, or reports why it does not.
     if first.is_required and result is before and not first.options.summarizes:
         result = _fall_back(first)
     if result is before:
@@ -81,7 +81,7 @@ async def compact(
 
 
 async def _approved(plan: CompactionPlan, world: World) -> CompactionPlan | None:
-    """Return the plan as ``before_compaction`` wants it, or ``None`` for its veto."""
+    """Return the plan that ``before_compaction`` approves, or ``None`` for a veto."""
     edits = any(getattr(strategy, "edits", False) for strategy in plan.options.strategy)
     if plan.options.before_compaction is None or not (plan.cut or plan.is_required or edits):
         return plan
@@ -97,7 +97,7 @@ async def _approved(plan: CompactionPlan, world: World) -> CompactionPlan | None
 
 
 def _continued(plan: CompactionPlan, result: Conversation) -> CompactionPlan:
-    """Return the plan of compacting what a strategy has left."""
+    """Return the plan for the strategies that are left, on the result so far."""
     # A cut that a hook has set leaves as many messages in the tail.
     cut = plan.cut - len(plan.messages) + len(result.messages)
     return plan_compaction(replace(plan, conversation=result, cut=cut))
@@ -106,8 +106,8 @@ def _continued(plan: CompactionPlan, result: Conversation) -> CompactionPlan:
 def _checked(
     plan: CompactionPlan, messages: Sequence[Message], name: str, *, edits: bool = False
 ) -> tuple[Conversation, list[str]]:
-    """Read the result of the strategy of this name, and return it with what is wrong with it; note
-    the name if it may be sent.
+    """Read the result of the strategy of this name, and return it with its faults. If it may be
+    sent, note the name.
     """
     after, faults = check(plan.conversation, messages, alternate=plan.alternates, edits=edits)
     if not faults:
@@ -116,7 +116,7 @@ def _checked(
 
 
 def _event(kind: type[E], plan: CompactionPlan, **facts: Any) -> E:
-    """Return an event of this kind, with those of its fields that the plan has."""
+    """Return an event of this kind, with the fields that the plan has."""
     known = {**plan.tally, **plan.facts, **facts}
     return kind(**{name: known[name] for name in known.keys() & kind.model_fields.keys()})
 
@@ -195,7 +195,7 @@ def _fall_back(plan: CompactionPlan) -> Conversation:
     does.
     """
     for fallback in plan.options.fallback if plan.cut else ():
-        # No room, or a redaction that raised: the next one then.
+        # There is no room, or the redaction failed: try the next one.
         with suppress(Exception):
             if fallback == "extractive":
                 messages = plan.replace_head(extract(plan, read_head(plan)))
@@ -213,8 +213,7 @@ async def _carry_out(
 ) -> list[Message]:
     """Run a strategy, answer its effects, and return its messages.
 
-    Messages that it changes in place are put back, as they are the caller's; raises ``ValueError``
-    then.
+    Restores the caller's messages if the strategy changed any in place; raises ``ValueError`` then.
     """
     copies: list[tuple[Any, Any]] = []
     for message in () if type(strategy) in BUILT_IN.values() else plan.messages:
@@ -237,7 +236,7 @@ async def _carry_out(
 
 
 async def _converse(flow: Compacting, plan: CompactionPlan, world: World) -> Sequence[Message]:
-    """Answer what a strategy asks, and return its messages."""
+    """Answer the effects of a strategy, and return its messages."""
     tally = plan.tally
     outcome: Any = None
     advance: Callable[[Any], object] = flow.send

@@ -1,7 +1,7 @@
-"""How large something may be: the answers to that question, and the numbers behind the answers.
+"""Sizes that requests, summaries and quotes may have, and the numbers that decide them.
 
-`Calibration` is what is learnt of a model from one call to the next, and `Sizes` answers for one
-request and its compaction. Sizes are data sizes in characters unless tokens are named.
+`Calibration` keeps the facts about a model from one call to the next; `Sizes` computes the sizes of
+one request and its compaction. Sizes are data sizes in characters unless tokens are named.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ its size: each try costs a summary, and what must stay has not become smaller.""
 # Bounds of the characters per token of a sample; outside of them one of its two sizes is wrong.
 _LEAST_CHARS_PER_TOKEN = 0.25
 _MOST_CHARS_PER_TOKEN = 20.0
-# Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
-# than estimated.
+# Most characters per token that text may have; English has 4 to 5. More means that pictures cost
+# less than estimated.
 _MOST_TEXT = 6.0
 # Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
 _FEWEST_LEARNT = 50
@@ -65,22 +65,21 @@ _BEFORE_LIMIT = 7 / 8
 
 @dataclass(slots=True)
 class Calibration:
-    """Facts learnt about a model from the provider's numbers: those of a token-limit error, or the
-    usage of a reply.
-    """
+    """Facts about a model, from the numbers of a token-limit error or from the usage of a reply."""
 
     chars_per_token: float = CHARS_PER_TOKEN
     window: int | None = None
     learnt: bool = False
     summarizer_window: int | None = None
-    """Window in tokens of the model that summarizes; ``None``: it is the same model."""
+    """Window in tokens of the model that summarizes; ``None`` if this model does."""
     scale: float = 1.0
     """Tokens by the provider's count for each one by the estimate for the script
     (``recall/weight.py``)."""
     taken: int = 0
     """Input tokens of the largest request that was answered."""
     refused: int = 0
-    """Estimated tokens of the smallest request that was refused without a number; 0 if none was."""
+    """Estimated tokens of the smallest request that was refused without a number; 0 before the
+    first."""
     is_bracketed: bool = False
     """Whether ``window`` is only the middle between ``taken`` and ``refused``."""
     warned: bool = False
@@ -104,23 +103,23 @@ class Calibration:
                 self.scale = tokens / (characters * of_one)
 
     def state_window(self, window: int) -> None:
-        """Take the window, in tokens, that a refusal states."""
+        """Use the window, in tokens, that a refusal states."""
         self.window = window
         self.is_bracketed = False
         self.refused = 0
-        if window < self.taken:  # Another server took that request, or this one with more memory.
+        if window < self.taken:  # Another server, or more memory, answered that request.
             self.taken = 0
 
     def assume_window(self, window: int | None) -> None:
-        """Take a window from a table or a record, unless one is known or a larger request was
+        """Use a window from a table or a record, unless one is known or a larger request was
         answered.
         """
         if self.window is None and window is not None and window >= self.taken:
             self.window = window
 
     def take(self, tokens: int) -> None:
-        """Learn from a request of so many input tokens that was answered: a smaller window, or a
-        refusal of less, no longer holds.
+        """Learn that a request with this many input tokens was answered. Drop a smaller window, and
+        a smaller refusal.
         """
         if tokens <= self.taken:
             return
@@ -137,8 +136,8 @@ class Calibration:
         self._settle()
 
     def _settle(self) -> None:
-        """Drop a window that does not hold, and take the middle between what was answered and what
-        was refused, if no number states it.
+        """Drop a window that was disproved. If no number states the window, use the middle between
+        the largest request answered and the smallest refused.
         """
         window = self.window or 0
         if window < self.taken or (self.learnt and 0 < self.refused < window):
@@ -149,7 +148,7 @@ class Calibration:
 
     @property
     def text_per_token(self) -> float:
-        """Characters per token of text alone, as summaries and quotes are."""
+        """Characters per token of text alone, for summaries and quotes."""
         return CHARS_PER_TOKEN if self.chars_per_token > _MOST_TEXT else self.chars_per_token
 
     def tokens(self, characters: int) -> int:
@@ -157,7 +156,7 @@ class Calibration:
         return round(characters / self.chars_per_token)
 
     def tokens_of_one(self, script: float) -> float:
-        """Return a cautious estimate of the tokens of one character: by what was learnt, or by the
+        """Return a cautious estimate of the tokens of one character: by the calibration, or by the
         ``script`` if that is more.
         """
         return max(script * self.scale, self.learnt / self.chars_per_token)
@@ -168,7 +167,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of one request and its parts, by the options and what is known of the model."""
+    """The sizes of one request and its parts, by the options and the calibration."""
 
     options: Any
     """The ``Options`` of the ``Compacter``."""
@@ -187,7 +186,7 @@ class Sizes:
         Args:
             limit: The limit of a refusal, in tokens, in place of the window.
             output_tokens: Tokens of the output that the limit counts too.
-            chars_per_token: By these, if given, instead of the calibration.
+            chars_per_token: Characters per token, in place of the calibration's.
         """
         window = limit or self.calibration.window
         if not window:
@@ -236,9 +235,9 @@ class Sizes:
         Args:
             limit: The threshold, in tokens.
             size: Size of all that is sent.
-            tokens: The same in tokens.
-            size_above: Size of a history that stayed above the threshold although it was compacted;
-                0 if there is none. It must have grown before the next try.
+            tokens: Size of all that is sent, in tokens.
+            size_above: Size of a history that stayed above the threshold although it was compacted,
+                or 0. It must have grown before the next try.
         """
         if tokens < limit or size <= size_above * GROWN:
             return None
@@ -249,8 +248,8 @@ class Sizes:
         messages afterwards; a share of 0 if that is not due yet. ``None`` for a share of an unknown
         window.
 
-        It leaves what would be left if the request had grown up to the size at which a compaction
-        is due: until it is in force, the conversation grows by the rest.
+        It leaves as much as a compaction at the threshold would: the conversation grows until this
+        one is in force.
 
         Args:
             tokens: Input tokens of the request.
@@ -271,7 +270,7 @@ class Sizes:
 
     def quotes(self, size: int, script: float) -> tuple[int, int]:
         """Return the largest size that quotes in a request may have, and the size that the request
-        leaves free, less than 0 if it is too large: in characters of the request's script.
+        leaves free (negative if it is too large), in characters of the request's script.
 
         If the window is unknown, a request may grow up to half the size of one that was refused.
 
@@ -284,14 +283,14 @@ class Sizes:
             return 0, 0
         calibration = self.calibration
         window = self.room
-        # A smaller scale, learnt from pictures or from a script that is estimated too high, must
-        # not make English quotes seem lighter than they are.
+        # Pictures, or a script that is estimated too high, make the scale smaller. That must not
+        # make English quotes seem smaller than they are.
         of_quotes = script * max(calibration.scale, 1.0)
         wanted = int(recall.room_in_tokens(window) / of_quotes)
         if window is not None:
             limit = self._for_input(window) * _QUOTES_MARGIN
         elif calibration.refused:
-            # That one may have been far over the window.
+            # The refused request may have been far over the window.
             limit = calibration.refused / 2
         else:
             return wanted, wanted
@@ -313,7 +312,7 @@ class Sizes:
         what fits, less if summary and quotes leave less.
 
         Args:
-            room: What fits beside the messages that must stay and the declared rules.
+            room: Size that fits beside the messages that must stay and the declared rules.
             free: Size of the messages that may be compacted.
             reserved: Size to leave free for quotes, half of the room at most.
             budget: A target given by hand, all of which is to be used; 0 without one.
@@ -325,8 +324,8 @@ class Sizes:
         return min(left - summary, room - int(room * self.options.compact_ratio))
 
     def longest_tail(self, room: int) -> int:
-        """Return the size of the compactable messages that may stay whatever the ratio is: all of
-        the room but the shortest summary.
+        """Return the size of the compactable messages that may stay if the ratio does not count:
+        all of the room but the shortest summary.
         """
         return room - FRAME - _LEAST_TEXT
 
@@ -339,7 +338,7 @@ class Sizes:
 
         Args:
             replaced: Size of the messages that it replaces, less that of the declared rules.
-            left: What fits beside the messages that stay and the rules.
+            left: Size that fits beside the messages that stay and the rules.
             reserved: Size to leave free for quotes, half of what is left at most.
             budget: A target given by hand; 0 without one.
         """
@@ -349,8 +348,8 @@ class Sizes:
         return min(replaced - FRAME - 1, left)
 
     def text(self, replaced: int, *, by_model: bool) -> int:
-        """Return the size of a summary's text in place of so many characters: of a model's with the
-        lines beside it, or of one that is made without a model.
+        """Return the size of a summary's text that replaces ``replaced`` characters: a model's text
+        with the lines beside it, or a text that is made without a model.
         """
         tokens = self.summary_tokens(replaced)
         size = int(tokens * _WITH_LINES * self.calibration.text_per_token)
@@ -360,20 +359,21 @@ class Sizes:
         return min(size, most, max(replaced // _EXTRACT_PART, _LEAST_TEXT))
 
     def text_within(self, longest: int, replaced: int, budget: int, *, by_model: bool) -> int:
-        """Return the size of a summary's text if ``longest`` is the largest it may have. A budget
-        is used up.
+        """Return the size of a summary's text that is at most ``longest``. It uses all of a
+        budget.
         """
         size = longest if budget else min(longest, self.text(replaced, by_model=by_model))
-        # What stays may be too large by itself: then it is shortened, not the model's text.
+        # If the messages that stay are too large by themselves, they are shortened, not the model's
+        # text.
         return max(size, _LEAST_TEXT) if by_model else size
 
     def summary(self, replaced: int) -> int:
-        """Return the size to leave for a summary message in place of so many characters."""
+        """Return the size to leave for a summary message that replaces ``replaced`` characters."""
         return self.text(replaced, by_model=self.options.summarizer != "extractive") + FRAME
 
     def summary_tokens(self, replaced: int) -> int:
-        """Return the tokens that a model's text may have in place of so many characters: the
-        option, capped to a share of a known window and to what it replaces.
+        """Return the tokens that a model's text may have if it replaces ``replaced`` characters:
+        the option, capped to a share of a known window and to what it replaces.
         """
         share = int(replaced / self.calibration.text_per_token)
         if self.calibration.window:
@@ -382,10 +382,10 @@ class Sizes:
         return min(most, max(int(_LEAST_TEXT / CHARS_PER_TOKEN), share))
 
     def lines(self, text: int, replaced: int) -> int:
-        """Return the part of a summary's text that lines beside a model's have."""
+        """Return the part of a summary's text that is for lines beside the model's."""
         return min(text // 3, replaced // _LINES_PART)
 
 
 def _beside(room: int, reserved: int) -> int:
-    """Return what a reserved part leaves of a room, at least half of it."""
+    """Return the room without the reserved part, at least half of the room."""
     return room - min(reserved, max(room, 0) // 2)

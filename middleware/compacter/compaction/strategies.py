@@ -1,6 +1,5 @@
-"""The interface of strategies: what one is passed, and what it must return. And those without a
-model: drop the head, clear tool results, shorten the largest messages; and the chain, which tries
-several.
+"""The interface of strategies; the strategies without a model, which drop the head, clear tool
+results or shorten the largest messages; and the chain, which tries several.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ Compacting = Generator[AskSummarizer, Any, Sequence[Message]]
 class CompactionStrategy(Protocol):
     """A way to compact. A class with a ``name`` and this one method is enough.
 
-    Where a strategy is taken, a plain function of a plan will do: ``strategy=lambda plan:
-    plan.keep(...)``.
+    A plain function of a plan is a strategy too: ``strategy=lambda plan: plan.keep(...)``.
 
     ``compact`` must promise:
 
@@ -37,13 +35,13 @@ class CompactionStrategy(Protocol):
       more: what ``plan.replace_head`` or ``plan.keep`` put beside them. Only a strategy that also
       has ``edits = True`` may return changed copies, one for one, of what is not protected; it is
       called even if nothing can be compacted.
-    * Messages are read only. One that was changed in place is put back, and the result refused.
-    * What is ``plan.protected`` is in it, tool calls keep their results and results their calls,
-      and it is smaller than what came in. The list as it came in, unchanged, means that there is
-      nothing this strategy can do.
-    * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and
-      a result that breaks one of these promises, is reported in a ``CompactionFailed`` event and
-      never sent; the option ``fallback`` is used.
+    * Messages are not changed in place. If one is, compacter restores it and refuses the result.
+    * It contains every message of ``plan.protected``, tool calls keep their results and results
+      their calls, and it is smaller than the list in the plan. To state that it can do nothing, a
+      strategy returns that list unchanged.
+    * It may raise. A ``CompactionError`` goes to the caller. Any other exception, and a result that
+      breaks one of these promises, is reported in a ``CompactionFailed`` event, and the option
+      ``fallback`` is used.
     """
 
     @property
@@ -80,7 +78,8 @@ StrategyLike: TypeAlias = (
 
 def is_async(value: object) -> bool:
     """Return whether a function, or an object's ``__call__``, is a coroutine function."""
-    # The method itself: a callable object is no coroutine function, but its ``__call__`` may be.
+    # Check the method itself: a callable object is not a coroutine function, but its ``__call__``
+    # may be.
     called = getattr(value, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(called)
 
@@ -104,7 +103,7 @@ class Truncate:
         if plan.compacted in ((), (plan.prior,)):
             return list(plan.messages)
         prior = plan.prior_summary() or Summary()
-        # Of an earlier time it stands there already.
+        # Not if an earlier compaction added it.
         notes = dict.fromkeys((*prior.notes, _NOTE))
         return plan.replace_head(replace(prior, notes=tuple(notes)))
 
@@ -120,9 +119,8 @@ class ClearToolResults:
     their results.
 
     Results of tools that the provider runs itself are cleared too (code execution, MCP, file
-    search), except what Anthropic's web search and web fetch have found: that is encrypted, or
-    cited by place, and must come back unchanged. Raises ``ConfigurationError`` if an argument is
-    invalid.
+    search), except those of Anthropic's web search and web fetch, which are encrypted or cited by
+    place and must come back unchanged. Raises ``ConfigurationError`` if an argument is invalid.
     """
 
     keep_recent: int = 3
@@ -208,13 +206,14 @@ class Shorten:
 
         def cut(text: str, most: int) -> str:
             short = shorten(text, most)
-            # Half of a secret would not be recognised later, in a summary or the memory.
+            # Redact first: half of a secret would not be recognised later, in a summary or the
+            # memory.
             return short if redact is None or short == text else shorten(redact(text), most)
 
         out = list(plan.messages)
         for index, size in sizes.items():
             texts = (part for part in read.parts(index) if part.kind in EDITED)
-            # Else the texts are not what makes it too large.
+            # Otherwise its texts do not make it too large.
             if size > ceiling > size - sum(len(part.text) for part in texts):
                 out[index] = shorten_message(read.format, out[index], size - ceiling, cut)
         return out
@@ -228,15 +227,14 @@ def shorten_message(
     spans: Callable[[str], Iterable[tuple[int, int]]] = lambda text: [(0, len(text))],
     edited: Collection[str] = EDITED,
 ) -> Message:
-    """Return a copy of a message, shorter by up to ``excess`` characters; itself if it cannot be
-    shortened.
+    """Return a copy of a message, shorter by up to ``excess`` characters; the message itself if it
+    cannot be shortened.
 
     Args:
         form: Format of the message.
         message: A message, which is not changed.
-        excess: Size to leave out, in characters; each text loses as much as its share.
-        cut: Is called with each text and its largest size in characters, and returns the shorter
-            text.
+        excess: Size to leave out, in characters; each text is cut in proportion to its size.
+        cut: Called with each text and its largest size in characters; returns the shorter text.
         spans: Returns beginnings and ends of the texts within one that may be shortened.
         edited: Kinds of parts to shorten.
     """
@@ -290,9 +288,8 @@ argument."""
 
 
 def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
-    """Return values as strategies, those of nested sequences in their place: a strategy as it is, a
-    function wrapped. Raises ``ConfigurationError`` for anything else, and for an empty
-    sequence.
+    """Return values as strategies: functions are wrapped, and nested sequences flattened. Raises
+    ``ConfigurationError`` for anything else, and for an empty sequence.
     """
     strategies: list[CompactionStrategy] = []
     for value in given:
@@ -306,7 +303,7 @@ def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
 
 
 def _as_strategy(value: object) -> CompactionStrategy:
-    # The class of a strategy may stand where one of its instances is wanted.
+    # A user may pass the class of a strategy in place of an instance.
     if isinstance(value, type) or is_async(value) or is_async(getattr(value, "compact", None)):
         pass
     elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):

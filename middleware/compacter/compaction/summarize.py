@@ -1,7 +1,7 @@
 """Summarize: the head becomes a summary, with a model or without one.
 
-The modules that read and write summaries are loaded at the first one: a program in which nothing is
-compacted does not wait for them.
+The first summary loads the modules that read and write summaries, so that a program that compacts
+nothing does not wait for them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class RulesTooLongError(NoSummaryError):
 
 
 def is_native(plan: CompactionPlan) -> bool:
-    """Return whether the summarizer is sent the messages themselves, in place of a transcript.
+    """Return whether to send the summarizer the messages themselves, in place of a transcript.
 
-    The provider's cache has what the program has just sent: so where a compaction is made ahead by
-    the wrapped call itself. The messages are not redacted.
+    True if the wrapped call itself makes a compaction ahead, as the provider's cache has what the
+    program has just sent, and the messages are not redacted.
     """
     options = plan.options
     return plan.trigger == "prepared" and options.summarizer is None and options.redact is None
 
 
 def read_head(plan: CompactionPlan) -> Head:
-    """Return what a summary of this head is made of."""
+    """Return the head, read for a summary."""
     from compacter.summary.head import Head
 
     retrieved = plan.options.retrieved
@@ -48,9 +48,7 @@ def read_head(plan: CompactionPlan) -> Head:
 
 
 def extract(plan: CompactionPlan, head: Head) -> Summary:
-    """Return a summary without any model. Raises ``NoSummaryError`` when there is no room for
-    one.
-    """
+    """Return a summary without any model. Raises ``NoSummaryError`` if there is no room."""
     from compacter.summary.write import quote
 
     room = _text_size(plan, by_model=False)
@@ -69,17 +67,17 @@ def _text_size(plan: CompactionPlan, *, by_model: bool) -> int:
 class Summarize:
     """Replaces the head by a summary of it; a prior summary is compacted too, never stacked.
 
-    When no summary can be had, the fallbacks of ``Compacter`` take over, in their order.
+    If no summary can be made, the fallbacks of ``Compacter`` are tried, in their order.
     """
 
     name: str = field(default="summarize", init=False)
     """Name that events carry."""
 
     def compact(self, plan: CompactionPlan) -> Generator[AskSummarizer, Any, list[Message]]:
-        """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` where none can be
-        had.
+        """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` if none can be
+        made.
 
-        Nothing is compacted where the declared rules do not fit: leaving one out would be worse.
+        If the declared rules do not fit, it compacts nothing: leaving a rule out would be worse.
         """
         options = plan.options
         sizes = plan.sizes
@@ -102,7 +100,7 @@ class Summarize:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return plan.replace_head(options.redact(summary) if options.redact else summary)
         head = read_head(plan)
-        # With nothing new to give a model, the prior summary is only to be shorter.
+        # Without anything new for the model, only shorten the prior summary.
         if options.summarizer == "extractive" or not head.parts:
             return plan.replace_head(extract(plan, head))
         from compacter.summary.write import Writer

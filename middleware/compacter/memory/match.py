@@ -46,8 +46,8 @@ class Matcher:
     """Wrapper of a memory that looks up conversations instead of keys. Thread-safe.
 
     ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns;
-    ``None``: the message format decides. That a message is neither found nor kept, as it cannot be
-    encoded, is logged.
+    ``None``: the message format decides. A message that cannot be encoded is neither found nor
+    kept, which is logged.
 
     ``view`` and ``remember`` are coroutines over ``io``: with ``ASYNC`` they run in a thread if the
     memory may block, or with ``large``. They raise only the memory's own exceptions.
@@ -125,11 +125,11 @@ class Matcher:
         keys: Sequence[str] = ()
         with self._reading():
             keys = lookup_keys(scope, form, messages)
-        # What a memory of the user's own returns may be anything.
+        # A user's own memory may return anything.
         answer: Sequence[Any] = self.memory.find(keys)
         records = [each for each in answer if isinstance(each, Record) and each.key in keys]
-        # Of two records with the same boundary, the one that compacted more was made when the
-        # other's view overflowed.
+        # If two records have one boundary, the one that compacts more was made when the other's
+        # view overflowed.
         records.sort(key=lambda record: (record.boundary, -len(record.kept)), reverse=True)
         for record in records:
             with self._reading():
@@ -141,7 +141,8 @@ class Matcher:
     def _view(self, record: Record, history: _History) -> View | None:
         """Return the view of a history if the record compacts what it begins with.
 
-        What the record matched before is compared by a hash, so that no message is encoded again.
+        Messages that the record matched before are compared by a hash, so that none is encoded
+        again.
         """
         form = history.form
         folded = history.folded(record)
@@ -164,8 +165,9 @@ class Matcher:
 
     @contextmanager
     def _reading(self, kind: type[Exception] = Exception) -> Generator[None]:
-        """Log an exception of the block, which reads messages, and go on behind it. A foreign class
-        may raise anything, and nesting deeper than Python's stack a ``RecursionError``.
+        """Log an exception of the block, which reads messages, and continue after the block. A
+        foreign class may raise anything, and nesting deeper than Python's stack a
+        ``RecursionError``.
         """
         try:
             yield
@@ -176,7 +178,7 @@ class Matcher:
 
 
 class _History:
-    """The messages of a history, as the caller passed them, and which of them count."""
+    """The messages that the caller passed, and the places of those that are not system messages."""
 
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
@@ -264,7 +266,7 @@ class _History:
         return view
 
     def _speaker(self, messages: Iterable[Message]) -> str:
-        """Return who speaks in the first message that is not a system message."""
+        """Return the speaker of the first message that is not a system message."""
         speakers = map(self.form.speaker, messages)
         return next((speaker for speaker in speakers if speaker != "system"), "")
 
@@ -294,7 +296,7 @@ def _hash(messages: Iterable[Message]) -> int:
 
 
 def _hashable(value: Json) -> Hashable:
-    """Return an object that equals only those of values with the same digest.
+    """Return an object that is equal only to those of values with equal digests.
 
     Unlike Python's comparison it distinguishes values like 1 and ``True``.
     """
@@ -306,7 +308,7 @@ def _hashable(value: Json) -> Hashable:
             return role, text
     try:
         return marshal.dumps(value, PLAIN)
-    except ValueError:  # It holds an object of a class.
+    except ValueError:  # It contains an object of a class.
         if isinstance(value, BaseModel):
             value = [value.__dict__, value.__pydantic_extra__]
         elif kind is dict:

@@ -52,16 +52,16 @@ class Record:
     boundary: int
     """Position from which on all messages stay verbatim."""
     head: tuple[int | Message | None, ...]
-    """What precedes them in the view, behind the leading system messages, in order: the position of
-    a message that stays verbatim; ``None`` for a system message; or an inserted message: a summary,
-    a filler, or an edited message in place of an original."""
+    """The view between the leading system messages and those, in order: the position of a message
+    that stays verbatim; ``None`` for a system message; or an inserted message: a summary, a filler,
+    or an edited message in place of an original."""
     digest: str
     """Digest of the compacted messages: all before the boundary that are not in ``head``."""
     last: str
     """Digest of the last compacted message, which distinguishes most histories without reading them
     whole."""
     folded_user: int = -1
-    """Position of the last genuine user message that was compacted; -1 if there is none."""
+    """Position of the last genuine user message that was compacted, or -1."""
     window: int | None = None
     """Context window of the model in tokens, if it was known then, so that a restarted program need
     not learn it from another refusal."""
@@ -97,7 +97,7 @@ class Record:
         """Return the record; ``None`` if ``text`` has another version, was altered, or is not a
         record.
         """
-        with suppress(Exception):  # Whatever stands there in place of a record.
+        with suppress(Exception):  # The text may be anything else.
             version, checksum, body = (text if isinstance(text, str) else text.decode()).split(
                 " ", 2
             )
@@ -131,7 +131,7 @@ def storable(value: Json) -> Json:
 
 
 def restore_bytes(value: dict[str, Json]) -> Json:
-    """Return the bytes that an object of JSON is in place of; any other object unchanged."""
+    """Return the bytes that an object of JSON encodes; any other object unchanged."""
     if len(value) == 1 and isinstance(value.get(BYTES), str):
         return base64.b64decode(value[BYTES], validate=True)
     return value
@@ -171,8 +171,8 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     """Return the digest that identifies a conversation in events, made from its first messages
     without system messages.
 
-    Many conversations begin with the same greeting, so one message is not enough. Empty if none can
-    be encoded.
+    Many conversations begin with a common greeting, so one message is not enough. Empty if no
+    message can be encoded.
     """
     digests = [*filter(None, _openings(form, messages, count))]
     return _digest(digests).hex()[:16] if digests else ""

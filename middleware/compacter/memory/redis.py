@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Steps in which an answer is awaited. Each gives the thread that reads it a turn, however busy the
-# interpreter is.
+# Number of steps in which to wait for an answer. Each step gives the reading thread a turn, even if
+# the interpreter is busy.
 _STEPS = 10
-# Deletes a claim if it is still its owner's.
+# Delete a claim if it still belongs to its owner.
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end"
 
 
@@ -176,14 +176,14 @@ class RedisMemory(StoringMemory):
             )
 
     def _name(self, kind: str, key: str) -> str:
-        """Return the name of a key; two namespaces never have the same, as ``key`` is without
+        """Return the name of a key; the names of two namespaces never collide, as ``key`` has no
         colons.
         """
         return f"{self.namespace}:{kind}:{key}"
 
 
 def _connect(url: object, deadline: float) -> object:
-    """Return a client for a URL; a client as it is."""
+    """Return a client for a URL; a client itself."""
     from redis import BlockingConnectionPool, Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -195,7 +195,7 @@ def _connect(url: object, deadline: float) -> object:
         pool = BlockingConnectionPool.from_url(
             url,
             timeout=deadline,
-            # After the deadline nobody waits any more; these end the thread.
+            # These time-outs end the thread, for which nobody waits after the deadline.
             socket_timeout=2 * deadline,
             socket_connect_timeout=2 * deadline,
             # For a connection that the server has closed meanwhile.
@@ -218,7 +218,7 @@ def _check_client(client: object) -> object:
 
 
 def _address(client: Any) -> str:  # noqa: ANN401 - as above
-    """Return where a client's server is, without credentials; empty if it is unknown."""
+    """Return the address of a client's server, without credentials; empty if unknown."""
     options = getattr(getattr(client, "connection_pool", None), "connection_kwargs", {})
     if "path" in options:
         return f"unix://{options['path']}"

@@ -70,7 +70,7 @@ class SQLiteMemory(StoringMemory):
     """Memory in a SQLite file, which is created if missing, readable by its owner only.
 
     Thread-safe, and safe among processes of one machine and across forks. The file must not be on a
-    network file system, whose locks do not hold: https://www.sqlite.org/lockingv3.html
+    network file system, whose locks are not reliable: https://www.sqlite.org/lockingv3.html
 
     A file made by an older version is emptied, and a damaged file of this class is replaced by a
     new one, as the records can be made again. Errors after opening raise ``sqlite3.Error`` or
@@ -111,10 +111,10 @@ class SQLiteMemory(StoringMemory):
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
         self._lifetime = self.ttl or math.inf
-        # For reading and for writing: a file can be read while another process writes.
+        # Failures of reading and of writing: a file can be read while another process writes.
         self.circuits = (Circuit(), Circuit())
-        # SQLite has locks for the whole process, which a child would find locked if it were forked
-        # while another thread holds them. So a fork waits for each use of it here.
+        # SQLite has locks for the whole process, which stay locked in a child that is forked while
+        # another thread holds them. So a fork waits for each use of it here.
         self._lock = Lock()
         self._in_memory: sqlite3.Connection | None = None
         try:
@@ -208,8 +208,8 @@ class SQLiteMemory(StoringMemory):
         self._use(lambda database: database.execute("DELETE FROM records"), writes=True)
 
     def close(self) -> None:
-        """Forget earlier failures, and the records of ``":memory:"``. A file is open only while it
-        is used.
+        """Reset the counts of failures, and drop the records of ``":memory:"``. A file is open only
+        while it is used.
         """
         with self._lock:
             if self._in_memory is not None:

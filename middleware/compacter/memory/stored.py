@@ -122,13 +122,13 @@ class StoringMemory(BaseMemory):
     """
 
     kind: str
-    """What stores the text, such as "the Redis server"."""
+    """Name of the store, such as "the Redis server"."""
 
     def __init__(self, address: str, deadline: float, encryption: Encryption) -> None:
         super().__init__()
         self.deadline = seconds("deadline", deadline)
         self.circuits: tuple[Circuit, ...] = (Circuit(),)
-        """Counters of its failures."""
+        """Counters of failures."""
         self._options: dict[str, Any] = {"deadline": deadline, "encryption": encryption}
         self._cipher = _cipher(encryption)
         self._address = address
@@ -146,7 +146,7 @@ class StoringMemory(BaseMemory):
         return any(circuit.is_open for circuit in self.circuits)
 
     def report(self, name: str, what: str, level: str = "warning") -> None:
-        """Write to the log what happened, as the end of a sentence about the memory."""
+        """Log an event of the memory; ``what`` ends a sentence about it."""
         place = f"{self.kind} at {self._address}".removesuffix(" at ")
         self.write_log(level, f"compacter.{name}", f"{place} {what}", {"address": self._address})
 

@@ -46,8 +46,8 @@ class AnthropicFormat(MessageFormat):
             call_id=_ID,
             edits=("content.stdout", "content.stderr", "content.content"),
         ),
-        # What a search or a fetch has found is left as it is: it is encrypted, or later citations
-        # refer to places in it.
+        # Results of a search or a fetch are not edited: they are encrypted, or later citations
+        # refer to places in them.
         "tool_result": Row("result", ("content",), call_id=_ID),
     }
     telling = (

@@ -1,8 +1,8 @@
 """The Converse message format of Amazon Bedrock.
 
-Source of the rules: the API reference of Bedrock Runtime, "Converse". The one key of a block says
-what it is; a ``toolResult`` must stand in the user message right after the assistant message that
-holds its ``toolUse``.
+Source of the rules: the API reference of Bedrock Runtime, "Converse". The one key of a block is its
+type; a ``toolResult`` must stand in the user message right after the assistant message that holds
+its ``toolUse``.
 """
 
 from __future__ import annotations

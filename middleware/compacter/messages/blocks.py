@@ -1,7 +1,7 @@
 """The blocks of messages, read and edited by the table of their format.
 
-The rows of a table say what each type of block is, and where its text stands. A path is names of
-members with dots between; an empty one is the block itself.
+The rows of a table define each type of block and the paths to its texts. A path is names of members
+with dots between; an empty path is the block itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Paths = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one type of block is, and where it has what."""
+    """One type of block, and the paths to its parts."""
 
     kind: Literal["text", "call", "result", "media", "reasoning", "nested"]
     paths: Paths = ("",)
@@ -79,13 +79,13 @@ COMPACTION = Row("reasoning", ("content",), sealed=("encrypted_content",))
 
 
 ANY_SIGNATURE = "skip_thought_signature_validator"
-"""Stands for the signature that a call in Gemini's format needs and that another model cannot have:
+"""Replaces the signature that a call in Gemini's format needs and that another model cannot have:
 https://ai.google.dev/gemini-api/docs/thought-signatures."""
 
 
 def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
-    """Return a copy with what stands at a path edited, in each of a list on the way; the item
-    itself if nothing changed.
+    """Return a copy with the value at a path edited, in every element of a list on the way; the
+    item itself if nothing changed.
     """
     if item is None or not path:
         return item if item is None else edit(item)
@@ -100,7 +100,7 @@ def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
 
 EditKind = Literal["text", "result"]
 Edit = Callable[[EditKind, str, str], str]
-"""``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
+"""``(kind, text, tool name) -> text``; returns the text itself to leave it unchanged."""
 
 Found: TypeAlias = tuple[Row, Json, str]
 """The row of a block, what it describes (the block, or one member of it), and that member's name or
@@ -111,7 +111,7 @@ _NOTHING_LEFT = "[compacter: thinking, left out]"
 
 
 class Blocks:
-    """Blocks of one format: what its table says, and a few methods for what a table cannot say."""
+    """Blocks of one format: its table, and a few methods for rules that a table cannot express."""
 
     alternates: ClassVar[bool] = False
     """Whether user and assistant must alternate strictly, beginning with the user, and blank texts
@@ -121,17 +121,16 @@ class Blocks:
     body: ClassVar[str] = "content"
     """Member of a message with its text or blocks."""
     text_type: ClassVar[str] = "text"
-    """Type of a text block in a user message; empty if the one member of a block says what it
-    is."""
+    """Type of a text block in a user message; empty if the one member of a block is its type."""
     table: ClassVar[Mapping[str, Row]] = {}
-    """What the blocks are, by type or by member."""
+    """Rows of the blocks, by type or by member."""
     endings: ClassVar[Mapping[str, Row]] = {}
-    """What the blocks are whose type is not in the table, by the ending of their type."""
+    """Rows of the blocks whose type is not in the table, by the ending of their type."""
     other: ClassVar[Row] = DATA
-    """What all other blocks are."""
+    """Row of all other blocks."""
 
     beside: ClassVar[tuple[tuple[str, Row], ...]] = ()
-    """What a message has beside its blocks, by its path."""
+    """Rows of the values that a message has beside its blocks, by their path."""
     outdated: ClassVar[str] = ""
     """Member with a list that an edit of the block empties: it belongs to the old text."""
 
@@ -140,11 +139,13 @@ class Blocks:
         return None
 
     def blocks(self, message: Json) -> list[Json]:
-        """Return the blocks of a message as they are; a bare text is one."""
+        """Return the blocks of a message, unchanged; a bare text is one block."""
         return list(listed(field(message, self.body)))
 
     def find(self, block: Json) -> Found:
-        """Return the row of a block, what it describes, and the member in which that stands."""
+        """Return the row of a block, the value that it describes, and the member with that
+        value.
+        """
         if isinstance(block, str):
             return TEXT, block, ""
         if self.text_type:
@@ -157,7 +158,7 @@ class Blocks:
         return self.other, block, ""
 
     def _pieces(self, message: Json) -> list[Found]:
-        """Return what ``find`` returns for all that a message has."""
+        """Return the result of ``find`` for everything in a message."""
         row = self.whole(message)
         if row is not None:
             return [(row, message, "")]
@@ -199,7 +200,7 @@ class Blocks:
         return shown
 
     def _inner(self, row: Row, block: Json, paths: Paths) -> Sequence[Json]:  # noqa: ARG002 - for one
-        """Return the blocks inside a block: what stands at the first of these paths."""
+        """Return the blocks inside a block: the value at the first of these paths."""
         return listed(first(block, paths))
 
     def _call_id(self, row: Row, block: Json) -> str | None:
@@ -237,7 +238,7 @@ class Blocks:
         )
 
     def with_blocks(self, message: Json, blocks: list[Json]) -> Json:
-        """Return a copy with these blocks; the message itself if they are the same."""
+        """Return a copy with these blocks; the message itself if none has changed."""
         old = self.blocks(message)
         if blocks == old:
             return message
@@ -253,7 +254,9 @@ class Blocks:
         return replaced(block, **{key: edited}) if key else edited
 
     def _edit(self, row: Row, block: Json, edit: Edit) -> Json:
-        """Return an edited copy of what ``find`` has found; itself if nothing changed."""
+        """Return an edited copy of the block that ``find`` has found; the block itself if nothing
+        changed.
+        """
         kind: EditKind = "text" if row.kind == "text" else "result"
         work = partial(self._edit_text, edit, kind, row.tool_of(block))
         edited = block
@@ -286,8 +289,8 @@ class Blocks:
     # -- after a change of model -------------------------------------------------------------------
 
     def without_sealed(self, messages: Sequence[Json]) -> tuple[list[Json], Counter[str]]:
-        """Return messages without what only the model that made them can read, such as encrypted
-        reasoning, and the number of such blocks by their type.
+        """Return messages without blocks that only the model that made them can read, such as
+        encrypted reasoning, and the number of such blocks by type.
 
         Pairs of calls and results stay, and no message is left empty. The readable text of a
         compaction stays as a text.
@@ -303,7 +306,7 @@ class Blocks:
         return sent, kinds
 
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
-        """Return what stands for a block, and count what was left out."""
+        """Return the blocks that replace a block, and count those left out."""
         row, inner, key = self.find(block)
         if not first(inner, row.sealed):
             return [block]

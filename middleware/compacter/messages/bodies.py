@@ -22,7 +22,7 @@ class DocumentWatch:
     """Reads a whole JSON body."""
 
     is_document: bool | None = True
-    """Whether the body is one JSON document, and no events; ``None`` if that is not known yet."""
+    """Whether the body is one JSON document, not events; ``None`` if that is not known yet."""
 
     def __init__(self, packed: str = "") -> None:
         self.found: TokenLimit | None = None
@@ -30,7 +30,7 @@ class DocumentWatch:
         self.shows = False
         """Whether visible content was read, and no error before it."""
         self._unpack = (
-            # With 32 zlib finds out by itself whether it is gzip's or deflate's form.
+            # With 32, zlib itself detects gzip's and deflate's forms.
             zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in ("gzip", "deflate") else None
         )
         self._seen = 0
@@ -54,7 +54,7 @@ class DocumentWatch:
         return False
 
     def end(self) -> None:
-        """End reading: there is no more of the body."""
+        """End reading, at the end of the body."""
         if not self._settled:
             self._judge(bytes(self._text))
 
@@ -96,7 +96,7 @@ class EventWatch(DocumentWatch):
         if self.is_document or not (b"\n" in chunk or b"\r" in chunk):
             return False
         lines = bytes(self._text).splitlines(keepends=True)
-        # The last one may go on, and a ``\r`` at its end be one half of ``\r\n``.
+        # The last line may continue, and a ``\r`` at its end may be one half of ``\r\n``.
         rest = b"" if not lines or lines[-1].endswith(b"\n") else lines.pop()
         self._text = bytearray(rest)
         return any(map(self._line, lines))
@@ -114,7 +114,7 @@ class EventWatch(DocumentWatch):
         enough = self._judge(data)
         if b"error" not in fields[b"event"]:
             return enough
-        # The data of such an event may be any.
+        # Such an event may have any data.
         self.shows = False
         self.found = self.found or detect_in_reply({"error": data.decode("utf-8", "replace")})
         return True

@@ -68,7 +68,7 @@ def camel(name: str) -> str:
 
 
 def dig(thing: object, path: str) -> Json:
-    """Return what stands at a path, else ``None``.
+    """Return the value at a path, else ``None``.
 
     A path is names of members with dots between, in snake case where another form is in camel case;
     ``0`` is the first of a list, and an empty path leads to the thing itself.
@@ -84,8 +84,8 @@ def dig(thing: object, path: str) -> Json:
 
 
 def first(thing: object, paths: Iterable[str]) -> Json:
-    """Return what stands at the first of these paths that leads to something, else an empty value
-    that one of them leads to, or ``None``.
+    """Return the value at the first of these paths that has one, else an empty value at one of
+    them, or ``None``.
     """
     empty = None
     for path in paths:
@@ -103,8 +103,8 @@ def word(item: Json, name: str) -> str:
 
 
 def members(item: Json) -> Json:
-    """Return the members of an object as a dict, or else what JSON says for it: the value of an
-    enumeration, base64 for bytes, and a text for all other things.
+    """Return the members of an object as a dict, or else its value in JSON: that of an enumeration,
+    base64 for bytes, and a text for all other things.
     """
     if isinstance(item, Enum):
         return item.value
@@ -181,7 +181,7 @@ def _fields(item: object) -> Mapping[str, object]:
     kind = type(item)
     if any((item.__pydantic_private__ or {}).values()):
         raise Unencodable(f"{kind.__name__} has private attributes")
-    # What a model has computed stands beside its fields.
+    # Computed fields of a model are beside its declared fields.
     declared = {name: value for name, value in vars(item).items() if name in kind.model_fields}
     return {**declared, **(item.__pydantic_extra__ or {})}
 
@@ -227,8 +227,8 @@ def flat(text: str) -> str:
 
 
 def text_of(value: Json) -> str | None:
-    """Return a text, that of a block, or those of a list of blocks, joined; ``None`` if there is
-    none.
+    """Return a text, that of a block, or those of a list of blocks, joined; ``None`` without a
+    text.
     """
     if value is None or isinstance(value, str):
         return value

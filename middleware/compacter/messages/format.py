@@ -48,7 +48,7 @@ FILLERS: Mapping[Voice, str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
-"""Short messages between two of the same role, where roles must alternate. No user or model writes
+"""Short messages between two of one role, where roles must alternate. No user or model writes
 them."""
 _FILLER = FILLERS["user"]
 
@@ -105,8 +105,8 @@ _FIELDS = frozenset(
 class MessageFormat(Blocks):
     """Base class of the message formats. Messages are never changed.
 
-    A format is a table that says what each type of block is, and a few methods for what a table
-    cannot say. Reading never raises: an unreadable message is of ``Kind.UNKNOWN``, which is never
+    A format is a table of the types of blocks, and a few methods for rules that a table cannot
+    express. Reading never raises: an unreadable message is of ``Kind.UNKNOWN``, which is never
     compacted.
     """
 
@@ -129,7 +129,7 @@ class MessageFormat(Blocks):
     telling: ClassVar[tuple[str, ...]] = ()
     """Types of blocks that only this format has, or members of its blocks without a type."""
     own: ClassVar[frozenset[str]] = frozenset()
-    """Keys of data made by a tool or its caller, of which nothing is left out in a digest."""
+    """Keys of data made by a tool or its caller; a digest leaves nothing out of such data."""
 
     # -- what a table cannot say -------------------------------------------------------------------
 
@@ -143,8 +143,8 @@ class MessageFormat(Blocks):
         return self.roles.get(role, Kind.OTHER)
 
     def _content(self, data: Json) -> Json:
-        """Return the ``faithful`` data of a message the same for all forms with the same meaning: a
-        single text block is the same as a string.
+        """Return the ``faithful`` data of a message, equal for all forms with one meaning: a single
+        text block equals a string.
         """
         blocks = field(data, self.body)
         text = text_of(blocks) or ""
@@ -205,7 +205,7 @@ class MessageFormat(Blocks):
             if part.kind == "call":
                 calls[called] += 1
             elif part.kind == "answer" and calls[called]:
-                # Some calls have their result in the same message.
+                # Some calls have their result in their own message.
                 calls[called] -= 1
             elif part.kind == "answer":
                 results.append(called)
@@ -302,7 +302,7 @@ class MessageFormat(Blocks):
     def content(self, message: Message) -> Json:
         """Return a message as data for a digest, without cache marks.
 
-        Two messages have equal content (by ``==``, and as JSON) only if they are the same to the
+        Two messages have equal content (by ``==``, and as JSON) only if they mean the same to the
         provider. Raises ``Unencodable``, and nothing else, if that cannot be determined.
         """
         try:
@@ -316,7 +316,7 @@ class MessageFormat(Blocks):
 
     def with_text(self, message: Message, text: str, *, last: bool = False) -> Message:
         """Return a copy of a user message with this text before its own blocks, but behind results
-        of tools; or as its ``last`` block. A message that is no dict becomes one.
+        of tools; or as its ``last`` block. A message that is not a dict becomes one.
         """
         blocks = [
             self._text_block(block) if isinstance(block, str) else block

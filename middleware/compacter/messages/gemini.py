@@ -127,7 +127,7 @@ class GeminiFormat(MessageFormat):
         return [_lone_text(field(block, "response"))[1], *inner] if row is _RESPONSE else inner
 
     def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
-        """Leave out signatures. A call needs one: Google documents a text that stands for it."""
+        """Leave out signatures. A call needs one: Google documents a text that may replace it."""
         row, value, key = self.find(block)
         mark = _SIGNATURES_OF_CALLS.get(key)
         if (dig(block, "thought_signature") or None) == mark:
@@ -165,11 +165,11 @@ class GeminiFormat(MessageFormat):
 _ONLY_TEXT = frozenset({"text"})
 _SIGNATURES = ("thought_signature", "thoughtSignature")
 _SIGNATURES_OF_CALLS = {
-    # The SDK encodes bytes as base64, and the text must arrive as it is.
+    # The SDK encodes bytes as base64, and the text must arrive unchanged.
     "function_call": base64.urlsafe_b64decode(ANY_SIGNATURE),
     "functionCall": ANY_SIGNATURE,
 }
-# Members that a part may have beside what it is.
+# Members that a part may have beside the one that is its type.
 _MARKS = frozenset({"thought", *_SIGNATURES})
 _NOTHING = Row("nested", ())
 

@@ -27,7 +27,7 @@ _CALL = Row(
     ("id",),
 )
 
-# Gemini's, as Google and litellm write it; Google documents a text that stands for it.
+# Gemini's signature, as Google and litellm write it; Google documents a text that may replace it.
 _SIGNATURES = (
     "tool_calls.extra_content.google.thought_signature",
     "tool_calls.provider_specific_fields.thought_signature",
@@ -77,7 +77,7 @@ class OpenAIFormat(MessageFormat):
             if role == "tool" and type(content) is str is type(message["tool_call_id"]):
                 return Kind.RESULT, len(content), (), (message["tool_call_id"],)
             calls = message["tool_calls"]
-            if role == "assistant" and len(message) == 3:  # It has nothing else.
+            if role == "assistant" and len(message) == 3:  # It has no other members.
                 ids = [call["id"] for call in calls]
                 texts = [call["function"][name] for call in calls for name in ("name", "arguments")]
                 texts.append(content or "")

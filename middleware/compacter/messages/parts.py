@@ -66,7 +66,7 @@ Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 Voice = Literal["user", "assistant"]
-"""Who speaks a message that compacter writes."""
+"""Role of a message that compacter writes."""
 PartKind = Literal["text", "call", "answer", "result", "media", "reasoning", "compaction"]
 
 
@@ -99,7 +99,7 @@ class Part:
 # Not frozen, as making one would take five times as long; never changed all the same.
 @dataclass(slots=True, unsafe_hash=True)
 class Place:
-    """Who speaks, and in which message: whoever reads a message makes its parts here."""
+    """Speaker and message of the parts that a format's reader makes."""
 
     role: Speaker
     """Speaker; ``"tool"`` inside a tool's result, where each text is a part of the result."""
@@ -118,7 +118,7 @@ class Place:
     def data(self, data: Json) -> Part:
         """Return a part for data of unknown structure, as JSON.
 
-        What is sealed in it is not shown, and counts: the provider decrypts it for the model.
+        Sealed data in it is not shown, but counts, as the provider decrypts it for the model.
         """
         data = members(data)
         keys = (
@@ -162,7 +162,7 @@ class MessageParts(NamedTuple):
     """The parts of one message."""
 
     message: Any
-    """The message itself. While this is held, its ``id`` is no other message's."""
+    """The message itself. As long as this reference exists, no other message has its ``id``."""
     every: tuple[Part, ...]
     """All parts, reasoning and empty results included."""
     readable: tuple[Part, ...]
@@ -212,7 +212,7 @@ def pair_calls(
         for result in results:
             places = waiting.get(result)
             if places:
-                # The latest: an earlier call of the same id has its result by then.
+                # Use the latest call: an earlier one of the same id has its result by then.
                 place = places.pop()
                 reach[place] = max(reach[place], index)
                 answers = True
@@ -244,7 +244,9 @@ def pair_calls(
 
 
 def _beginnings(reach: Sequence[int]) -> list[int]:
-    """Return the indexes at which a step begins: behind all that reach further than themselves."""
+    """Return the indexes at which a step begins: after all messages that reach further than
+    themselves.
+    """
     furthest = accumulate(reach, max, initial=-1)
     return [index for index, far in zip(range(len(reach)), furthest, strict=False) if index > far]
 

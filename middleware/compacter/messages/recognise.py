@@ -109,7 +109,7 @@ def _telling_block(block: Json) -> FormatName | None:
     if kind in ("image", "document"):
         return "anthropic" if field(block, "source") is not None else None
     if kind == "thinking" and not isinstance(field(block, "thinking"), str):
-        return None  # Mistral's is a list, in OpenAI's messages.
+        return None  # Mistral has a list here, in OpenAI's messages.
     names = block if isinstance(block, dict) and not kind else (kind,)
     if [*names] == ["text"]:
         return None if kind else "bedrock"

@@ -17,8 +17,8 @@ NO_ROOM = "no room for output"
 """Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
 confirm it."""
 SEALED = "sealed"
-"""Source of what is no token limit: the request has something that only another model can read. It
-goes the same way through a call, up to ``reduce_request`` in ``call/reduce.py``."""
+"""Source of a refusal that is not a token limit: the request has something that only another model
+can read. A call handles it like one, up to ``reduce_request`` in ``call/reduce.py``."""
 # Finish reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
 _WINDOW_FULL = re.compile(
     r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
@@ -32,7 +32,7 @@ _ENDED = frozenset(("stop", "tool_calls", "function_call", None))
 _FINISHED = frozenset(("end_turn", "tool_use", "stop_sequence", "completed"))
 # Members with the error of a reply; FastAPI's is `detail`.
 _ERRORS = ("error", "errors", "detail")
-# Where a reply has an answer.
+# Paths to the answer of a reply.
 _ANSWERS = (
     *(
         f"choices.0.{holder}.{name}"
@@ -41,7 +41,7 @@ _ANSWERS = (
     ),
     *("content", "output", "candidates"),
 )
-# The members that are read below: a reply without any of them is no refusal.
+# The members that are read below: a reply without any of them is not a refusal.
 _TELLING = frozenset(
     {
         *(*_ERRORS, "choices", "delta", "incomplete_details", "message", "messageStop"),
@@ -51,8 +51,8 @@ _TELLING = frozenset(
 
 
 def detect_sealed(error: object) -> TokenLimit | None:
-    """Return the reason to leave out what only another model can read, if an exception or a body
-    asks for that.
+    """Return the reason to leave out blocks that only another model can read, if an exception or a
+    body states one.
     """
     return TokenLimit(source=SEALED) if is_sealed(error) else None
 
@@ -77,8 +77,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
 def _is_finished(reply: Json) -> bool:
     """Return whether a reply is a complete one by a few members.
 
-    Every quiet call is looked at, so functions that read any member of any object would be
-    too slow.
+    Every quiet call runs this, so functions that read any member of any object would be too slow.
     """
     members = _members(reply)
     choices = members.get("choices")
@@ -121,11 +120,13 @@ def _detect(reply: Json) -> TokenLimit | None:
 
 
 def error_of(reply: Json) -> Json:
-    """Return the error in a reply; itself if it is a flat one; ``None`` if it has none."""
+    """Return the error in a reply; the reply itself if it is a flat error; ``None`` without an
+    error.
+    """
     error = first(reply, (*_ERRORS, "choices.0.error", "response.error"))
     if error:
         return error
-    # A flat one; also an event that was named ``error``, whose name the SDK has dropped.
+    # A flat error; also an event named ``error``, whose name the SDK has dropped.
     names = (str(field(reply, name)).lower() for name in ("type", "__type", "object"))
     is_error = field(reply, "code") or any(name.endswith(("error", "exception")) for name in names)
     return reply if is_error and isinstance(field(reply, "message"), str) else None

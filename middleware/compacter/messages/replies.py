@@ -1,5 +1,5 @@
-"""Reading replies and the chunks of streams, which are dicts or objects of an SDK, at the paths at
-which the kinds of API have what they say: text, finish reason, content and usage.
+"""Read replies and the chunks of streams, which are dicts or objects of an SDK: text, finish
+reason, content and usage, at the paths of each kind of API.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class Reply:
     """Token limit, if the request was refused as too long."""
     error: Exception | None = None
     """Exception with the token limit; ``None`` if it was in a reply with HTTP 200. Without
-    ``token_limit``, the exception with which a Compacter inside the wrapped function has given up:
-    to be raised as it is."""
+    ``token_limit``, the exception with which a Compacter inside the wrapped function has given up,
+    which is raised unchanged."""
     raw: object = None
     """The reply as the function returned it."""
 
 
-# Paths of what has the content; the first that is there is read. In the order of: OpenAI's chat
+# Paths to the object with the content; the first that exists is read. The order is: OpenAI's chat
 # completions, and the many servers that answer like them; Cohere's stream; Ollama's chat; Gemini's;
 # Bedrock's Converse; all others, with the content at the top.
 _HOLDERS = (
     *("choices.0.delta", "choices.0.message", "choices.0", "delta.message", "message"),
     *("candidates.0.content", "candidates.0", "output.message", "contentBlockDelta", ""),
 )
-# Members with the content of what holds it; the first that is there.
+# Members of that object with the content; the first that exists is read.
 _CONTENT = ("content", "parts", "output", "text", "response", "delta")
 # Paths of the finish reason.
 _FINISHES = (
@@ -51,9 +51,9 @@ _FINISHES = (
     *("response.incomplete_details.reason", "incomplete_details.reason"),
     *("done_reason", "candidates.0.finish_reason"),
 )
-# Members of replies and chunks of which the parts tell whether they have content, and not the type.
+# Members of replies and chunks that have content if their parts have it, whatever their type is.
 _WITH_PARTS = ("choices", "done", "candidates", "usage_metadata", "prompt_feedback")
-# Paths of what else a user sees of such a chunk.
+# Paths to other content of such a chunk that a user sees.
 _SHOWN = (
     *("done", "thinking", "message.thinking", "prompt_feedback"),
     *(
@@ -62,7 +62,7 @@ _SHOWN = (
         for name in ("reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
     ),
 )
-# Types of all other chunks that have no content; Bedrock's one member says what a chunk is.
+# Types of all other chunks without content; in Bedrock the one member of a chunk is its type.
 _HOUSEKEEPING = frozenset(
     {
         *("response.created", "response.in_progress", "response.queued"),
@@ -118,7 +118,7 @@ def finish_of(reply: object) -> str | None:
     if field(reply, "status") == "completed":
         return None
     candidates = field(reply, "candidates")
-    # Gemini has refused a prompt: its reply has no candidate then.
+    # If Gemini refuses a prompt, its reply has no candidate.
     if not candidates and (candidates is not None or dig(reply, "prompt_feedback")):
         return "refusal"
     reason = first(reply, _FINISHES)
@@ -159,11 +159,12 @@ def _text(part: object) -> str:
 
 
 HAS_USAGE = frozenset({"usage", "usage_metadata", "usageMetadata", "done"})
-"""Members of a reply of which one tells that it has counts of tokens."""
+"""Members of a reply; with any of them it has counts of tokens."""
 READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
 WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
-# Where the provider tells that it has edited the request itself; litellm has its fields in others.
+# Paths at which a provider reports that it has edited the request itself; litellm uses other
+# fields.
 _EDITED = (
     "context_management.applied_edits",
     "provider_specific_fields.context_management.applied_edits",
@@ -191,7 +192,7 @@ def usage_of(reply: object) -> tuple[int, int]:
 
 
 def _count(usage: Json, names: Sequence[str]) -> int:
-    """Return the first of these counts that is above 0; 0 if there is none."""
+    """Return the first of these counts that is above 0, else 0."""
     value = first(usage, names)
     return value if type(value) is int and value > 0 else 0
 

@@ -15,7 +15,7 @@ from compacter.messages.fields import field, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import STORED, Kind, Outline, Steps, pair_calls
 
-# What the items of the rows of the table are.
+# Kinds of the items in the rows of the table.
 _KINDS = {
     "call": Kind.ASSISTANT,
     "media": Kind.ASSISTANT,
@@ -40,7 +40,7 @@ _MADE = (Kind.ASSISTANT, Kind.OTHER, Kind.UNKNOWN)
 class ResponsesFormat(MessageFormat):
     """Items instead of messages: a call and its output are items of their own, and so is reasoning.
 
-    A caller's plain string is one user message: wrap it (``say``) before asking here.
+    A caller's plain string is one user message: wrap it (``say``) first.
     """
 
     name = "responses"
@@ -71,7 +71,7 @@ class ResponsesFormat(MessageFormat):
     }
     endings = {  # noqa: RUF012
         # The output of a local shell has the id of its call in ``id``, that of a search for tools
-        # what it has found in ``tools``.
+        # has the found ones in ``tools``.
         "_output": Row(
             "result", ("output", "tools"), ("name",), ("call_id", "id"), edits=("output",)
         ),
@@ -92,7 +92,7 @@ class ResponsesFormat(MessageFormat):
         return _KINDS.get(self.find(message)[0].kind, Kind.UNKNOWN)
 
     def whole(self, message: Message) -> Row | None:
-        """Return the row of an item that is no message."""
+        """Return the row of an item that is not a message."""
         return None if _type(message) == "message" else self.find(message)[0]
 
     def read(self, message: Message) -> Outline:

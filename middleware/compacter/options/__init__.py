@@ -53,8 +53,8 @@ class TriggerFacts:
     messages: int
     """Number of messages that would be sent, a summary among them."""
     calls: int
-    """Calls of this conversation since its last compaction, this one included; all of them if there
-    was none."""
+    """Calls of this conversation since its last compaction, this one included; all calls before the
+    first."""
 
 
 Trigger = int | float | Callable[[TriggerFacts], bool]
@@ -168,7 +168,7 @@ class Options(BaseModel):
     or results."""
     trigger_tokens: Trigger | None = None
     """Size at which to compact before the call: an int for tokens, or a share of the model's window
-    such as ``0.8``; or a function of ``TriggerFacts`` that returns whether to."""
+    such as ``0.8``; or a function of ``TriggerFacts`` that returns whether to compact."""
     prepare_tokens: int | float | None = None
     """Size at which the next compaction is made ahead, in the background: an int for tokens, or a
     share of the window such as ``0.7``; below ``trigger_tokens``. ``None`` to make none ahead."""
@@ -272,8 +272,7 @@ class Options(BaseModel):
 
     def with_declared(self, rules: Iterable[str]) -> tuple[str, ...]:
         """Return the option ``rules`` and those of a ``History``, as they stand in summaries and
-        events. A rule that ``redact`` raises at is left out, as all text is that cannot be
-        redacted.
+        events. A rule is left out if ``redact`` fails on it, like all text that cannot be redacted.
         """
         clean = []
         redact = self.redact or str
@@ -286,9 +285,9 @@ class Options(BaseModel):
     def memory_scope(self) -> str:
         """Text that is equal for two ``Options`` only if each may use the summaries of the other.
 
-        It is the same after a restart, except for values without an importable name: a closure, a
-        bound method, a partial, a lambda and an object with state are each equal only to
-        themselves, in this process. A summarizer object is identified by its class, whichever
+        It does not change after a restart, except for values without an importable name: a closure,
+        a bound method, a partial, a lambda and an object with state are each equal only to
+        themselves, within this process. A summarizer object is identified by its class, whichever
         object wrote the summary.
         """
         known = {name: identify(value) for name, value in self if name not in BESIDE_SUMMARIES}
@@ -326,7 +325,7 @@ def unknown(name: str) -> str:
 
 def validated(options: dict[str, object]) -> Options:
     """Return options from keyword arguments. Raises ``ConfigurationError`` that names each invalid
-    one, and what is wrong with its value or what it takes.
+    option, and its fault or the values that it takes.
     """
     try:
         return Options.model_validate(options)
@@ -334,10 +333,10 @@ def validated(options: dict[str, object]) -> Options:
         faults: dict[Any, str] = {}
         for problem in error.errors():
             name: Any = problem["loc"][0]
-            # A check of ours may begin with the name too, as it is called elsewhere without one.
+            # One of our checks may begin with the name too, as it also runs elsewhere.
             fault = str(problem.get("ctx", {}).get("error", "")).removeprefix(f"{name} ")
             takes = f"takes {TAKES.get(name) or problem['msg']} (got {options.get(name)!r})"
             is_unknown = problem["type"] == "extra_forbidden"
-            # The first one of each: a value may be none of several types.
+            # The first error of each: a value may fail to be any of several types.
             faults.setdefault(name, unknown(name) if is_unknown else f"{name}: {fault or takes}")
         raise ConfigurationError("; ".join(faults.values())) from None

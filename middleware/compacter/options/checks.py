@@ -59,7 +59,7 @@ TAKES: Final[Mapping[str, str]] = {
     "hook": "the event and nothing else",
     "search": "a function of a question and a list of passages",
 }
-"""What each option takes, and each function inside one."""
+"""Values that each option accepts, and each function inside one."""
 
 
 def as_text(result: object) -> str:
@@ -90,8 +90,8 @@ ASKED = ("max_tokens", "model")
 
 
 def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
-    """Return the names that a function has parameters of; all if it takes any keyword or has no
-    known signature.
+    """Return the names of a function's parameters, among these; all if it takes any keyword or its
+    signature is unknown.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -107,8 +107,8 @@ def function(
     *,
     wrap: Callable[[UserFunction], object] | None = None,
 ) -> Callable[[object], object]:
-    """Return a check of functions, called as ``shown``; a summarizer also gets those of ``ASKED``
-    that it has. Values that are not callable are left to pydantic.
+    """Return a check of functions, called as ``shown``; a summarizer also gets the arguments of
+    ``ASKED`` that it accepts. Values that are not callable are left to pydantic.
 
     With ``read``, which checks what they return, functions must not be async: it makes a
     ``UserFunction`` of them, and passes it to ``wrap``.
@@ -211,7 +211,7 @@ def memory(value: object) -> object:
 
 
 def logger(value: object) -> object:
-    """Check a logger. One that raises is taken, as its exceptions are ignored."""
+    """Check a logger. One that raises is accepted, as its exceptions are ignored."""
     try:
         is_usable = value is None or hasattr(value, "warning")
     except Exception:  # noqa: BLE001 - of the logger

@@ -27,7 +27,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 # Variable with the keys of the memory, without its prefix.
 _KEYS = "memory_encryption"
-# What separates the values of an option that takes several.
+# Separators of the values of an option that takes several.
 _SEPARATORS = {"strategy": ",", "fallback": ",", "rules": "\n"}
 
 
@@ -73,13 +73,13 @@ def _read_option(variable: str, name: str, text: str, stored: Mapping[str, Any])
 
 
 def _read(name: str, text: str) -> object:
-    """Return a value as an option takes it: of what pydantic does not read from text itself."""
+    """Convert a text for an option whose type pydantic does not convert itself."""
     separator = _SEPARATORS.get(name)
     if text.lower() == "none":
         return [] if separator else None
     if separator is None or text.startswith("["):
         if Options.model_fields[name].annotation != (Mark | None):
-            with suppress(ValueError):  # Then it is a text: a name, or the word of a truth value.
+            with suppress(ValueError):  # A text that is not JSON is a name or a truth value.
                 return json.loads(text)
         return text
     made = BUILT_IN if name == "strategy" else {}

@@ -3,8 +3,8 @@
 ``signals`` collects text, status and codes of an exception, and ``text`` normalises the text.
 ``rows`` has the table of patterns as data, which ``table`` reads. ``statements`` has the rules that
 combine them and decides which sentence counts, ``numbers`` finds the limit and the size of the
-request, and ``detect`` adds what status, codes and related exceptions say. ``messages.replies``
-reads what came without an exception.
+request, and ``detect`` adds the evidence of status, codes and related exceptions.
+``messages.replies`` reads replies without an exception.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Detect whether an error, or a reply, means that the request is too long for the model.
 
-``signals`` collects what an exception says, ``statements`` decides what its text states, and this
-chapter what follows from text, status, codes and classes, of one exception and of those behind it.
+``signals`` collects the evidence of an exception, and ``statements`` decides what its text states.
+This file decides by text, status, codes and classes together, of an exception and its related ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 429, 5
 # Some providers answer it with prices per length: ignore the numbers unless a window is named.
 _PAYMENT_STATUS: Final = 402
 NOTHING: Final = Verdict("nothing")
-# Of errors at the same time a token limit decides, then another error.
+# Of simultaneous errors a token limit decides, then another error.
 _RANKS: Final = ("nothing", "other error", "token limit")
 
 
@@ -53,11 +53,11 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
 
 
 def is_sealed(error: object) -> bool:
-    """Return whether an error, or the body of one, says that the conversation has something that
+    """Return whether an error, or the body of one, states that the conversation has something that
     only another model can read. Never raises.
 
-    Such as encrypted reasoning or signed thinking, after a switch of model. A refused caller or a
-    busy server is none, and a token limit is asked for first.
+    Examples are encrypted reasoning and signed thinking, after a switch of model. Errors of a
+    refused caller or a busy server do not count. Check for a token limit first.
     """
     with suppress(Exception):
         behind = reasons(error) if isinstance(error, BaseException) else ()
@@ -84,7 +84,7 @@ def explain(error: object, *, status: int | None = None, code: str | None = None
             verdict = judge_error(error, table)
         else:
             verdict = judge(signals_of(error, status=status, code=code), table)
-        # A veto has the name of its meaning; a rule has several meanings, all of which are told.
+        # A veto has the name of its meaning; a rule has several meanings, and all are reported.
         wanted = {verdict.rule} & {row.meaning for row in table.rows} or MEANINGS
         labels = (
             row.label
@@ -108,8 +108,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     stated = own.limit
     if own.kind == "other error" or own.states_both:
         return own
-    # What stands behind it decides where its own text says nothing, and fills in numbers that it
-    # lacks.
+    # Related exceptions decide if its own text does not, and fill in numbers that it lacks.
     for reason in reasons(error):
         behind = judge_error(reason, table, seen)
         if behind.kind != "nothing":
@@ -123,7 +122,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
             behind = judge_error(old, table, seen)
         # If nothing decides, the veto in the error's own text is the reason.
         return own if behind.kind == "nothing" else behind
-    # Numbers that a wrapper lost are taken from its cause, unless that contradicts it.
+    # Use the cause's numbers if a wrapper lost them, unless the cause contradicts it.
     known = behind.limit
     if (
         known

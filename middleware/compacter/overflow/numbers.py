@@ -111,7 +111,7 @@ _OVERSHOT: Final = re.compile(
 )
 # A size that is only a bound: "at least 8193".
 _BOUND: Final = re.compile(r"(?:\b(?:at least|more than|over|up to|at most)|>=?) ?[~(\[]?$")
-# What stands between two parts of one sum: "8000 in the messages, 500 in the tools".
+# Text between two parts of one sum: "8000 in the messages, 500 in the tools".
 _NEXT_PART: Final = re.compile(r"[^\d.;:\x1e]{1,40}?(?:[,+&]|\band\b|\bplus\b)[^\d.;:\x1e]{0,40}")
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 # "400 the prompt is too long", at the beginning of a statement; not "(500 in the messages, 512 in
@@ -121,7 +121,7 @@ _STATUS_OF_WORDS: Final = re.compile(
     r" ?[-:]? ?[`'\"{(]{0,2}(?!\w{0,20}tokens?\b|(?:in|for|from|"
     r"of)\b)[a-z]"
 )
-# "409 requested, 256 allowed": a clause of a number and one word, which says what was counted.
+# "409 requested, 256 allowed": a clause of a number and one word that gives it its role.
 _ONE_WORD: Final = re.compile(r" ?\w{2,16}(?= ?(?:[,;.)\]]|$))")
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
@@ -242,7 +242,7 @@ def _token_limit(
     """Return the numbers of these roles as a token limit."""
     limit, total, output, sent = map(chosen.get, _ROLES)
     if output and total and output < total:
-        # What is not output is input: of text, of tools, of pictures.
+        # Parts other than output are input: text, tools, pictures.
         has_more_parts = counted if sent is None else sent + output < total
         sent = total - output if has_more_parts else sent
     if sent is not None and (total is None or (total == sent and total < (limit or 0))):
@@ -322,11 +322,11 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     """Return the role of a number between two pieces of text, and whether its words are
     next to it.
     """
-    # Words of another clause say nothing of this number.
+    # Words of another clause do not refer to this number.
     clause = _CLAUSE.split(before)[-1]
     filler = _FILLER.search(clause)
     edge = filler.start() if filler else len(clause)
-    # The nearest words before it; of two with the same end the longer.
+    # Use the nearest words before it; if two end at one place, the longer.
     words: list[tuple[int, int, Role | None]] = [
         (min(match.end(), edge), -match.start(), role)
         for role in _ROLES

@@ -141,7 +141,7 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
 
 
 def _code(value: object) -> str:
-    """Return a code in lower case; an empty text for what cannot be one."""
+    """Return a code in lower case; an empty text if it cannot be a code."""
     value = value.value if isinstance(value, Enum) else value
     is_code = isinstance(value, str | int) and not isinstance(value, bool)
     return text_of(value).lower() if is_code else ""
@@ -150,7 +150,7 @@ def _code(value: object) -> str:
 def _codes_in(text: object) -> list[object]:
     """Return the codes of a text that is the JSON of one error.
 
-    Of several errors in one text, such as a gateway's list of attempts, no code is the text's.
+    If a text has several errors, such as a gateway's list of attempts, none of their codes counts.
     """
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return []
@@ -161,7 +161,7 @@ def _codes_in(text: object) -> list[object]:
     leaves = list(_leaves(body))
     if sum(key == "message" for key, _ in leaves) != 1:
         return []
-    # A validator's "string_too_long" beside a sentence says less than the sentence.
+    # A validator's "string_too_long" means less than the sentence beside it.
     return [
         value
         for key, value in leaves

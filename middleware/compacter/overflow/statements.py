@@ -2,10 +2,10 @@
 
 A text is read sentence by sentence. A sentence that by itself says what is too long, and for which
 window, *states* a token limit. It outranks every other kind of error that another sentence, line,
-bracket or key mentions: quotas, retries, plans, keys, usage. What is left decides by its place: the
-last one counts, because an error that lists its attempts ends with the one that counts, and a log
-that says what was done about the limit ends with that. A text without a statement that may mean a
-rate limit or a token limit counts as a rate limit, as compacting the history would not help.
+bracket or key mentions: quotas, retries, plans, keys, usage. Among other sentences the last one
+decides: an error that lists its attempts ends with the one that counts, and a log ends with what
+was done about the limit. A text without a statement that may mean a rate limit or a token limit
+counts as a rate limit, as compacting the history would not help.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _TELLING: Final = frozenset(
 )
 # Advice is the whole message, or it follows another fault: letters before it.
 _OPENING: Final = 30
-# What both numbers of a statement are about.
+# Meanings that both numbers of a statement may have.
 _WINDOWS: Final = ("context", "input limit", "subject", "model")
 _SIZED: Final = ("context", "input limit", "token")
 _BRACKETS: Final = re.compile(r"[(\[][^()\[\]]{0,300}(?:[)\]]|$)")
-# What a statement outranks.
+# Meanings that a statement outranks.
 _OUTRANKED: Final = ("other error", "other thing")
 # Meanings that name a fault.
 _FAULTS: Final = ("too long", "too many", "exceed", "full", "bound", "limit")
@@ -203,7 +203,7 @@ class _Source:
         return measure(self.piece(index), self.table, codes=self.codes, guess=False)
 
     def states(self, index: int, *, is_doubted: bool) -> bool:
-        """Return whether a sentence says by itself what is too long, and for which window."""
+        """Return whether a sentence alone states what is too long, and for which window."""
         reading = self.read[index]
         sentence = self.text[slice(*self.spans[index])]
         if reading.veto or not reading.rule or sentence.rstrip().endswith("?"):
@@ -236,8 +236,8 @@ class _Source:
         return None
 
     def find_likely(self) -> tuple[int, str]:
-        """Return index and rule of a sentence that states a token limit if nothing speaks against
-        one; without a rule if there is no such sentence.
+        """Return index and rule of a sentence that states a token limit if nothing contradicts it;
+        the rule is empty if there is no such sentence.
         """
         likely = [index for index, each in enumerate(self.read) if each.weight == "likely"]
         for index in likely:
@@ -254,8 +254,8 @@ class _Source:
 
 
 def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Source:
-    """Classify the sentences of a text. What a statement outranks, which has numbers of its own, is
-    replaced by spaces.
+    """Classify the sentences of a text. Text that a statement outranks has other numbers, so spaces
+    replace it.
     """
     spans = sentences(text)
     read = [_read_sentence(text[start:end], table) for start, end in spans]
@@ -314,7 +314,7 @@ def is_excess(stated: TokenLimit) -> bool:
 
 
 def names_window(rule: str, statement: str, table: Table) -> bool:
-    """Return whether a statement is about what a model takes, not about tokens of some sum."""
+    """Return whether a statement is about the window of a model, not about a quota of tokens."""
     is_named = rule not in {"", *_WITHOUT_WINDOW}
     return is_named or table.has(statement, "context", "input limit", "model")
 
@@ -328,8 +328,8 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
         return _Reading("vetoes", veto="other error")
     if table["handled"].search(sentence) and not table["not handled"].search(sentence):
         return _Reading("vetoes", veto="handled")
-    # An idiom ("ssl context") has words of a limit and states none: it is removed, and the rest is
-    # read.
+    # An idiom ("ssl context") has words of a limit but does not state one: remove it, and read the
+    # rest.
     plain = table["idiom"].sub(" ", sentence)
     present = {meaning for meaning in MEANINGS if table.has(plain, meaning)}
     veto = _doubt(sentence, plain, present, table)
@@ -377,7 +377,7 @@ def _has_input(sentence: str, table: Table) -> bool:
     is the limit.
     """
     sign = table["exceed"].search(sentence)
-    # Before the verb stands what is too long, behind it what it is too long for.
+    # The words before the verb name what is too long; those after it, the limit.
     middle = sign.end() if sign else len(sentence)
     sentence = sentence[:middle] + table["context"].sub(" ", sentence[middle:])
     return table.has(sentence, "subject", "sum")

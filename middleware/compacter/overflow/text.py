@@ -79,12 +79,12 @@ _CLAUSE_END: Final = re.compile(
     r"[\x1d\x1e]|\s[-\u2013\u2014|](?=\s)"
     r"|(?<=[^\s.!?:;,])(?: (?!exce|long|large|full|reach|limit|length|size|max|minute|hour|day)"
     r"[a-z]{2,14}){1,3}:(?= )"
-    # What a log puts before a message: "[gpu 22 of 24 GB] ...", "reading a.txt (12 KB): ..."
+    # Prefix of a message in a log: "[gpu 22 of 24 GB] ...", "reading a.txt (12 KB): ..."
     r"|(?<=\)): |(?<=\]):? "
 )
 _HARD_SPACE: Final = re.compile(r"(?<=\d)[\u00a0\u2007\u2008\u2009\u202f](?=\d{3}(?!\d))")
 _INVISIBLE: Final = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-# Encoded data, such as a picture: no word has so many letters where words have spaces between them.
+# Encoded data, such as a picture: no word of a language with spaces is so long.
 _BLOB: Final = re.compile(r"[^\W\u2e80-\ud7ff]{120,}")
 _ACCENT: Final = re.compile(r"[\u0300-\u036f]")
 _SPELLINGS: Final = str.maketrans(
@@ -192,15 +192,15 @@ def _decode_escapes(match: re.Match[str]) -> str:
 
 
 def _endpoint(match: re.Match[str]) -> str:
-    """Return what a URL says of the kind of call."""
+    """Return the kind of call that a URL names."""
     return " embedding request " if "/embed" in match.group().lower() else " "
 
 
 def _without_quotation(text: str) -> str:
-    """Return the text without what a complaint about a part of the request quotes of it."""
+    """Return the text without the parts of the request that a complaint about them quotes."""
     kept: list[str] = []
     at = 0
-    # The texts of an exception, of its body and of the response each have the same complaint.
+    # The exception, its body and the response each repeat the complaint.
     while complaint := _COMPLAINT.search(text, at):
         kept.append(text[at : complaint.end()])
         end = _QUOTE_END[complaint["quote"]].search(text, complaint.end())

@@ -19,8 +19,8 @@ class Archive:
     """Text of the compacted messages of a ``History``, which no longer has them; indexed
     at the first search.
 
-    ``entries`` are those of another archive, ``shift`` is the number of messages that the
-    compactions removed.
+    ``entries`` come from another archive; ``shift`` is the number of messages that the compactions
+    removed.
     """
 
     def __init__(self, entries: Sequence[Part] = (), shift: int = 0) -> None:

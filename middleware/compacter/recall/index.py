@@ -64,7 +64,7 @@ class Found(NamedTuple):
     weight: float
     """Weight of all terms."""
     held: Mapping[int, Mapping[str, float]]
-    """Terms in each run itself, as in ``Hit.held``."""
+    """Weights of the terms in each run itself."""
     hits: Sequence[Hit]
     """The runs that match best, the best first."""
 
@@ -78,7 +78,7 @@ class Run(NamedTuple):
     """Number of the entry in the index."""
     start: int
     end: int
-    """Where the run stands in the text of its entry."""
+    """Beginning and end of the run in the text of its entry."""
 
     @property
     def text(self) -> str:
@@ -190,20 +190,20 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         if entry.role == "system" or entry.kind not in ("text", "call", "result") or not entry.text:
             continue
         name = "" if entry.kind == "text" else clean(entry.name)
-        # Once more after it was read: names of JSON's fields have become labels.
+        # Redact again after reading: names of JSON's fields have become labels.
         text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
         yield replace(entry, text=text, name=name)
 
 
 def rarity(rows: int, count: int) -> float:
-    """Return BM25's weight of a word in ``rows`` of ``count`` runs; in none counts as in one."""
+    """Return BM25's weight of a word in ``rows`` of ``count`` runs; 0 rows count as one."""
     rows = max(1, rows)
     return math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0
 
 
 def ranked(held: Mapping[int, Mapping[str, float]], count: int, limit: int) -> list[Hit]:
-    """Return the best of ``count`` runs, by the terms that each has; of two alike, the newer one
-    first.
+    """Return the best of ``count`` runs, by the terms that each has. If two are equal, the newer
+    one comes first.
     """
     best = nlargest(limit, held, key=lambda run: (sum(held[run].values()), run))
     hits: list[Hit] = []

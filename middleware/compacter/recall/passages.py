@@ -27,14 +27,14 @@ _ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two charac
 # Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
 # questions.
 _MOST_TOKENS = 4_000
-# A share of a small window may be that many tokens all the same, up to so much of it: with 600 .02
-# less of these questions have their answer.
+# In a small window a share may be raised to this many tokens, up to this part of the window: with
+# 600 tokens .02 less of these questions have their answer.
 _FEWEST_TOKENS = 800
 _MOST_SHARE = 0.3
 
 # Longest record of JSON that is one line, in characters.
 _LONGEST_RECORD = 250
-# Keys of a path that are kept: enough to know a value by, and deep JSON stays linear.
+# Most keys of a path to keep: enough to identify a value, and deep JSON takes linear time.
 _MOST_KEYS = 3
 
 # A run without the white space around it, or a piece of one that is too long.
@@ -121,7 +121,7 @@ def readable(text: str, *, is_data: bool) -> str:
 
 def _records(data: object) -> Iterator[str]:
     """Yield JSON's flat records that are short enough for a line, and the values of others: a value
-    says little without those beside it.
+    means little without the values beside it.
     """
     waiting: list[tuple[tuple[str, ...], object]] = [((), data)]
     while waiting:

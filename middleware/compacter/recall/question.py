@@ -1,8 +1,8 @@
-"""Read what a user's message asks, and what an agent's step states as its task.
+"""Find the sentences that ask in a user's message, and the task in an agent's step.
 
 People write a greeting, a story, an order about style or a pasted log around the one sentence that
-asks. Weighed as a whole, a message says little about any passage; so each sentence is weighed by
-itself, and text that the message only carries is not read.
+asks. As a whole, a message matches no passage well; so each sentence is weighed by itself, and
+pasted text is not read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ACKNOWLEDGEMENT = 60
 _PLAIN_OF_PROSE = 0.7
 # Fewest words of a sentence that states a task.
 _FEWEST_WORDS = 4
-# Characters that are read of a text of a step, the last ones, and of a message, the first ones too.
+# Characters to read at the end of a step's text, and at both ends of a message.
 _LONGEST = 2_000
 # A question mark, or in English a word of an indirect question: without these words .72 in place of
 # .80 of such questions bring their answer.
@@ -33,7 +33,7 @@ _AROUND = ".,:;!?()\"'"
 def question(turn: Iterable[Part]) -> list[str]:
     """Return the sentences of a user message, whose entries are ``turn``."""
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
-    # What a message only carries, such as a tool's output, asks nothing.
+    # Pasted text, such as a tool's output, asks nothing.
     own = "".join(piece.text for piece in separate(text) if piece.is_own)
     if len(own) > 2 * _LONGEST:
         own = f"{own[:_LONGEST]}\n{own[-_LONGEST:]}"
@@ -49,8 +49,8 @@ def task(step: Sequence[Part]) -> list[str]:
     """Return the sentences in which an agent's step states what is to be done next.
 
     These are in the last line of each result if it is prose, and in the assistant's own words if
-    the results only acknowledge its calls. A sentence about what a call says is a receipt, or an
-    intention that the call has carried out.
+    the results only acknowledge its calls. A sentence that repeats the arguments of a call is a
+    receipt, or an intention that the call has carried out.
 
     Args:
         step: The entries of the assistant's message and of the results behind it.

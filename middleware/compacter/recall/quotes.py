@@ -2,7 +2,7 @@
 
 A question is answered by passages if it has rare words, if a compacted passage fits it, and if
 nothing in the request fits as well. A task brings the lines with names of its own that stand
-nowhere in view. Both depend on the messages alone, so that the same request gets the same bytes.
+nowhere in view. Both depend on the messages alone, so that equal requests get equal quotes.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _WORTH = 0.4
 # Between pieces of one message: a line of its own, so that no two items of a list become one.
 _GAP = "\n…\n"
 
-# Most different passages that have a name, and most results: what more results have is boilerplate.
+# Most different passages that have a name, and most results: text in more results is boilerplate.
 _RARE = 10
 _MOST_RESULTS = 3
-# What a name is worth in a further line of those that have it, as a share of the line before.
+# Weight of a name in each further line that has it, as a share of its weight in the line before.
 _AGAIN = 0.4
 # Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
 _LONGEST_TOLD = 2_000
 # Most characters of quotes that begin with lines for a task.
 _MOST_CHARACTERS = 600
-# Shortest number that tells anything by itself; a shorter one only with the word beside it.
+# Fewest digits of a number that counts by itself; a shorter number needs the word beside it.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
 
 
 class Quoter:
-    """Chooses what is quoted into one request.
+    """Chooses the quotes for one request.
 
     Args:
         index: Index of the compacted messages, and of those in view behind them.
@@ -73,8 +73,8 @@ class Quoter:
         self._tokens_of_one = tokens_of_one
         self._request = _without_space(request)
         self._chosen: dict[int, float] = {}
-        # Names found in each run, with their weights; those of them that stand in view; and for
-        # each name the newest run that the request holds already.
+        # Names found in each run, with their weights; the names that are in view; and for each name
+        # the newest run that the request contains already.
         self._names: defaultdict[int, dict[str, float]] = defaultdict(dict)
         self._known: set[str] = set()
         self._newest: dict[str, int] = {}
@@ -112,8 +112,8 @@ class Quoter:
         The evidence is the weight of the words in it, in rare words, times the root of its share of
         the whole weight. 0 if a passage in view fits as well.
         """
-        # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
-        # seldom what was said next.
+        # Text in view does not count as a neighbour of the last compacted passage: the model reads
+        # it anyway, and it seldom followed that passage.
         found = self._index.find(terms(sentence), self._compacted)
         score = found.hits[0].score if found.hits else 0.0
         in_view = (
@@ -130,8 +130,9 @@ class Quoter:
     def remind(self) -> None:
         """Choose lines that have names of the sentences that stand nowhere in view.
 
-        Each line is chosen for what the lines before it do not have, so that one that asks the same
-        of another thing does not hide the line about this one. Of two alike the newer one is taken.
+        Each line is chosen for names that the lines before it lack, so that a line with a similar
+        question about something else does not hide the line about this one. If two are equal, the
+        newer one is chosen.
         """
         held = {
             run: {name: weight for name, weight in names.items() if name not in self._known}
@@ -160,11 +161,11 @@ class Quoter:
         """Note the names in a sentence, words and pairs of words, by the runs that have them and
         are the user's or about what the sentence says.
 
-        Those in many different passages or in several results tell nothing apart, or are
-        boilerplate; so are all of a sentence that was said before.
+        Ignores names in many different passages or in several results, which are too common or
+        boilerplate, and all names of a repeated sentence.
         """
         index = self._index
-        # Words of a pair in any order: another statement seldom has the same.
+        # Accept the words of a pair in any order: another statement seldom has both.
         held = {phrase: index.runs_with(phrase) for phrase in _names_in(sentence)}
         rarest = min(held.values(), key=len, default=[])
         whole = _without_space(sentence)
@@ -206,12 +207,12 @@ class Quoter:
         return [run for run in runs if run < self._compacted]
 
     def _is_told(self, run: int) -> bool:
-        """Return whether the user has told this, in a message that is not mostly pasted."""
+        """Return whether the user has stated this, in a message that is not mostly pasted."""
         entry = self._index.runs[run].entry
         return entry.role == "user" and len(entry.text) <= _LONGEST_TOLD
 
     def _age(self, run: int) -> tuple[int, int]:
-        """Return a key that sorts runs as they were said, oldest first."""
+        """Return a key that sorts runs in the order of the conversation."""
         return self._index.runs[run].entry.index, run
 
     def _is_in_view(self, run: int) -> bool:
@@ -222,8 +223,8 @@ class Quoter:
     def _add(self, runs: Iterable[int], score: float) -> bool:
         """Add these runs if there is room for them; return whether there was.
 
-        Newer ones that have a name of theirs stand behind them, also if the request holds them: the
-        last statement that a reader meets is the newest for him.
+        Newer runs with one of their names are quoted after them, even if the request contains them:
+        a reader takes the last statement for the newest.
         """
         newest = (
             (run, self._newest.get(name, run)) for run in runs for name in self._names.get(run, ())
@@ -233,7 +234,7 @@ class Quoter:
         needed = 0.0
         for added in new:
             line = line_of(passage_of(self._index, [added], 0))
-            # Larger where the characters cost more tokens.
+            # The size is larger if the characters cost more tokens.
             needed += max(len(line), tokens(line) / self._tokens_of_one) + len(_GAP)
         if needed > self._room:
             return False
@@ -242,7 +243,7 @@ class Quoter:
         return True
 
     def quotation(self, note: str = NOTE) -> Quotation | None:
-        """Return the text with what was chosen, in the order in which it was said; or ``None``."""
+        """Return the text with the chosen runs, in the order of the conversation; or ``None``."""
         index = self._index
         passages = []
         ordered = sorted(self._chosen, key=self._age)

@@ -1,4 +1,4 @@
-"""Words of a search: how a text is read into the index, and what of a question is looked for."""
+"""Words of a search: the terms of a text for the index, and of a question."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 # without the word beside it.
 _LESS = 0.3
 _SHORT_NUMBER = 3
-# Endings of words that do not tell topics apart: "applied" and "apply", "spoken" and "spoke".
+# Endings of words that do not distinguish topics: "applied" and "apply", "spoken" and "spoke".
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|e[dns]?|s|y|i)$")
-# Share of a sentence's words that a text about the same has more than. With .2 steps of real agents
-# get twice the quotes, with .3 .03 less of made-up tasks are right.
+# A text is about a sentence's topic if it has more than this share of the sentence's words. With .2
+# steps of real agents get twice the quotes, with .3 .03 less of made-up tasks are right.
 _ABOUT = 0.25
 
 
@@ -40,7 +40,7 @@ def terms(text: str) -> dict[str, float]:
     for before, word, after in zip(("", *said), said, (*said[1:], ""), strict=False):
         is_short = word.isdigit() and len(word) <= _SHORT_NUMBER
         if is_short:
-            # It counts with the word before it (town 12), or after it (on 12 June).
+            # A number counts with the word before it (town 12) or after it (on 12 June).
             weights[f"{word} {after if before in FUNCTION_WORDS else before or after}"] = 1.0
         if is_short or (word in TALK_WORDS and word in weights):
             weights[word] = _LESS
@@ -48,8 +48,8 @@ def terms(text: str) -> dict[str, float]:
 
 
 def is_about(sentence: str, text: str) -> bool:
-    """Return whether a text has so many words of a sentence that it is about the same, and does not
-    have one of them by chance.
+    """Return whether a text has enough words of a sentence to be about its topic, not only one by
+    chance.
     """
     said = set(map(stem, set(words(sentence)) - FUNCTION_WORDS - TALK_WORDS))
     return len(said.intersection(map(stem, words(text)))) > _ABOUT * len(said)

@@ -24,7 +24,7 @@ _SCHEMA = {
 NOTHING = "Nothing said earlier bears on this. Try other words that were used in it."
 NO_QUERY = 'No query. Call recall with {"query": "search words"}.'
 
-# Where calls hold what, whichever the format: a call may be given with the block around it.
+# Paths in calls of any format; a call may be passed with the block around it.
 _CALLS = ("function_call", "toolUse", "")
 _NAMES = ("function.name", "name")
 _IDS = ("call_id", "toolUseId", "id")
@@ -54,7 +54,7 @@ def query_of(call: Json) -> str:
     """Return the query of a call; empty without one."""
     arguments = first(first(call, _CALLS), _ARGUMENTS)
     if isinstance(arguments, str):
-        with suppress(ValueError):  # Then it has no query.
+        with suppress(ValueError):  # The call then has no query.
             arguments = json.loads(arguments)
     query: Any = arguments.get("query") if isinstance(arguments, Mapping) else None
     return query.strip() if isinstance(query, str) else ""
@@ -63,7 +63,7 @@ def query_of(call: Json) -> str:
 def result(call: Json, text: str, wire_format: FormatName) -> dict[str, Json]:
     """Return the message with the result of a call."""
     key: Json = first(first(call, _CALLS), _IDS)
-    # Gemini's ids are optional, and one that a call does not have is refused.
+    # Gemini's ids are optional, and the API refuses one that the call does not have.
     key_of_gemini = {"id": key} if key else {}
     response = {**key_of_gemini, "name": NAME, "response": {"result": text}}
     returned = {"toolUseId": key, "content": [{"text": text}]}
@@ -81,7 +81,9 @@ def result(call: Json, text: str, wire_format: FormatName) -> dict[str, Json]:
 def results(
     calls: Sequence[Json], texts: Sequence[str], wire_format: FormatName
 ) -> list[dict[str, Json]]:
-    """Return the messages with the results of all calls of one reply; in Anthropic's format one."""
+    """Return the messages with the results of all calls of one reply; one message in Anthropic's
+    format.
+    """
     each = [result(*pair, wire_format) for pair in zip(calls, texts, strict=True)]
     if wire_format != "anthropic":
         return each

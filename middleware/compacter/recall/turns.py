@@ -23,9 +23,9 @@ from compacter.runtime.locks import Lock
 if TYPE_CHECKING:
     from compacter.effects import Quote
 
-# Turns whose quotes are kept, so that each step of a turn is sent the same ones.
+# Number of turns whose quotes are kept, so that every step of a turn gets equal quotes.
 _MOST_TURNS = 1_000
-# Conversations for which what stands in view is kept in an index.
+# Number of conversations whose messages in view are kept in an index.
 _MOST_IN_VIEW = 100
 # Size limit of all indexes, and so of one: one that is larger could not be kept, and would be made
 # again for each call.
@@ -35,11 +35,12 @@ _Views = Sequence[tuple[Sequence[Message], str]]
 
 
 class Recall:
-    """What was compacted in the conversations of one Compacter, and the quotes of it. Thread-safe.
+    """The compacted messages of one Compacter's conversations, and the quotes from them.
+    Thread-safe.
 
     An index belongs to one record, and so to the compacted messages of one conversation and scope.
-    A missing index, after a restart for instance, is built again from the caller's messages. Two
-    calls may continue the same record in two ways: each has an index of its own then.
+    A missing index, after a restart for instance, is built again from the caller's messages. If two
+    calls continue one record in different ways, each gets its own index.
 
     ``views`` are those that a call has read from memory or made, oldest first, each with the id of
     its record. Each is a further compaction of the one before it.
@@ -67,8 +68,8 @@ class Recall:
         self._turns: LRUCache[Hashable, Quotation] = LRUCache(_MOST_TURNS)
 
     def _add(self, asked: Quote, views: _Views) -> Index:
-        """Add what a request does not have verbatim to the index of its conversation, if an earlier
-        view has one; return the index.
+        """Add the messages that a request does not have verbatim to the index of its conversation,
+        if an earlier view has one; return the index.
 
         Raises the exceptions of ``redact``.
         """
@@ -96,11 +97,11 @@ class Recall:
         return index
 
     def quotes(self, asked: Quote, views: _Views) -> Quotation | None:
-        """Return the quotes for the newest user message, and those for a later step of its turn; of
-        a query the passages that match it. ``None`` if there are none.
+        """Return the quotes for the newest user message, and those for a later step of its turn;
+        for a query, the passages that match it. ``None`` without any.
 
-        The former are the same at every step of the turn, if they fit. Raises the exceptions of
-        ``redact``.
+        Quotes for the message are equal at every step of the turn, if they fit. Raises the
+        exceptions of ``redact``.
         """
         recall = self._recall
         if recall is None:
@@ -117,7 +118,7 @@ class Recall:
         return Quotation(text, turn.passages + step.passages) if text else None
 
     def _for_step(self, asked: Quote, index: Index, room: int) -> Quotation:
-        """Return the lines with names of the task that the newest step states, if it does.
+        """Return the lines with names of the task that the newest step states, if it states one.
 
         Nothing if the last message has no results: then no quotes may follow.
         """
@@ -140,8 +141,8 @@ class Recall:
             return _NOTHING
         position = len(asked.original) - len(conversation.messages) + at
         if position < 0 or asked.original[position] is not conversation.messages[at]:
-            # Steps of this turn were compacted too. They have used what the question asked for, and
-            # quotes in a message so far back would change all that a prompt cache holds.
+            # Steps of this turn were compacted too. They have used the answer to the question, and
+            # quotes in a message so far back would invalidate the whole prompt cache.
             return _NOTHING
         asking = conversation.parts(at)
         said = "\n".join(part.text for part in asking)
@@ -161,8 +162,8 @@ class Recall:
         wanted = question(asking)
         quoter = self._quoter(asked, index, at, wanted, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
-            # In an agent's history an order names what it is about, and the lines around those that
-            # have the names tell little. In a chat a rare noun is nothing to look up.
+            # In an agent's history an order names its objects, and the lines around those with the
+            # names add little. In a chat a rare noun is nothing to look up.
             quoter.remind()
             wanted = list(filter(is_asking, wanted))
         asks = recall.search is not None and any(map(is_asking, wanted))
@@ -218,8 +219,8 @@ class Recall:
 
 
 def _uncancelled(search: Callable[..., object] | None, *given: object) -> object:
-    """Return the result of a sync or async function. Its own cancellation is a failure of it, and
-    none of the call's.
+    """Return the result of a sync or async function. If it is cancelled itself, that is its
+    failure, not the call's.
     """
     from asyncio import CancelledError
 

@@ -1,8 +1,9 @@
-"""The messages that a summary replaces, read once: who said what, in the user's own words or not.
+"""Read the messages that a summary replaces: each text with its speaker, the user's own words apart
+from pasted text.
 
 Every text becomes a ``Said``; the lines that an earlier summary quotes are read as texts too, so
-that nothing else needs to know of it. A text's sentences are read when a source of kept lines first
-needs them, and then kept.
+that no other code needs to know about it. A text's sentences are read when a source of kept lines
+first needs them, and then kept.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from compacter.text.pieces import Marks, output_lines, separate, split_lines
 ELLIPSIS = " … "
 """Mark of omitted text between two pieces of a line."""
 SINCE = "After the user's message below:"
-"""Line between what was said before a message that stays behind the summary, and after it."""
+"""Line between the quotes from before a message that stays behind the summary, and those from after
+it."""
 OUTPUT = "Tool output"
-"""Speaker of what a waiting shell has printed into a user's message."""
+"""Speaker of a shell's output in a user's message."""
 PASTE = "Tool paste"
-"""Speaker of what a user's message only carries."""
+"""Speaker of text that a user has pasted."""
 _LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)")
 _NAME = re.compile(r"[^\w. /-]+")
 # Characters of a tool's name: some gateways put a whole path into it.
 _LONGEST_NAME = 60
-# Times the budget of kept lines of what is read of texts of one kind: no more of them can be kept.
+# Texts of one kind are read up to this multiple of the budget for kept lines: more could not be
+# kept.
 _REACH = 30
 # A last line that is a shell waiting for the next command.
 _SHELL_END = re.compile(
@@ -73,7 +76,7 @@ class Said:
 
 
 class Head:
-    """What is compacted, and what is known beside it."""
+    """The texts to compact, and those that the model reads beside the summary."""
 
     def __init__(
         self,
@@ -83,13 +86,13 @@ class Head:
         stays: Sequence[Part] = (),
         marks: Marks | None = None,
     ) -> None:
-        """Keep what a summary is made of.
+        """Read the texts that a summary is made of.
 
         Args:
             parts: Readable parts of the messages, redacted.
             prior: The summary that is updated.
             stays: Readable parts of the messages that the model reads beside the summary.
-            marks: What stands before and after retrieved text in a user's message.
+            marks: Marks before and after retrieved text in a user's message.
         """
         self.parts = parts
         self.prior = prior or Summary()
@@ -105,19 +108,20 @@ class Head:
         # The task may stand between tags, or in a fence.
         speakers = ("User",) if marks else ("User", PASTE)
         self.first = next((said for said in self.said if said.speaker in speakers), None)
-        """The first request, with what it carries."""
+        """The first request, with the text pasted into it."""
         if self.first and not (marks or self.first.was_kept):
             at = self.first.place[0]
             whole = (part.text for part in parts if (part.index, part.role) == (at, "user"))
             self.first = Said(next(whole), "User", self.first.place)
         self.view_text = " ".join(" ".join(part.text for part in stays).split())
-        """What the model reads anyway, on one line."""
+        """All texts of messages that stay, on one line."""
         self.budget = inf
         """Characters that kept lines may have."""
 
     def by(self, *speakers: str, calls: bool = False) -> Iterator[Said]:
         """Yield the texts of these speakers (``Tool`` for any), or only their calls, the newest
-        first, as far back as any may be worth its room; what was kept before is never too far.
+        first. Stop where older texts are no longer worth their room, except those that an earlier
+        summary quotes.
         """
         left = _REACH * self.budget
         for said in reversed(self.said):
@@ -141,7 +145,7 @@ def _read_quoted(text: str, asked: int) -> Iterator[Said]:
 
 
 def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
-    """Return the texts of ``parts``; what a user's message only carries is a tool's."""
+    """Return the texts of ``parts``; text that a user has pasted counts as a tool's."""
     said: list[Said] = []
     names: dict[str | None, str] = {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""Kept lines: what stays word for word in a summary, with a model or without one.
+"""Kept lines: lines that a summary quotes word for word, with a model or without one.
 
 Each source is a function from the head to lines of one kind with weights. One budget and one choice
 serve all kinds: a kind comes before the next one, and within a kind the heavier line and then the
@@ -25,14 +25,14 @@ from compacter.text.words import TALK_WORDS, identifiers, stems, words
 
 
 class Line(NamedTuple):
-    """Something that may stay word for word."""
+    """Something that a summary may quote word for word."""
 
     weight: float
     said: Said
     text: str
     """A sentence, a line or a short message, on one line."""
     at: int = 0
-    """Its place within what was said."""
+    """Its place within its text."""
 
 
 Source = Callable[[Head], Iterator[Line]]
@@ -41,15 +41,16 @@ Source = Callable[[Head], Iterator[Line]]
 _WORK_SIZE = 200
 # Characters of a name or an address in a talk, which has as many signs as code.
 _LONGEST_TERM = 40
-# Names that are tried: in real runs they cut the steps that lack one from .325 to .22.
+# Most names to try: in real runs they cut the steps that lack one from .325 to .22.
 _MOST_NAMES = 200
-# Most of the user's sentences that have a word by which a later one is about an earlier one.
+# A word in more of the user's sentences than this does not relate a later sentence to an earlier
+# one.
 _RARE = 3
-# Significant words that a sentence with one of talk needs to tell something.
+# Significant words that a sentence of talk needs to be worth keeping.
 _LEAST_TOLD = 4
 # Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size.
 _HANDLING = 12
-# Times that a sentence of somebody is worth a line of a file or a log.
+# Weight of a spoken sentence relative to a line of a file or a log.
 _TALKED = 2
 # Shorter lines are kept even if they also stand in messages that stay: "Yes." is everywhere.
 _SHORTEST = 16
@@ -61,7 +62,7 @@ _IS_CLOSED = re.compile(
     r"(?i)complete|done|finish|resolv|cancel|skip|drop|abandon|delet|called off"
 )
 _CHECK = re.compile(r"(?m)^\s{0,12}(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+(\S.{0,200})$")
-# What may stand before an order: a number, "One rule:", "And please".
+# Text that may precede an order: a number, "One rule:", "And please".
 _LEAD = re.compile(
     r"\W{0,8}(?:\d{1,2}[.)]\s)?(?:[^:.!?]{1,60}:\s+)?"
     r"(?:(?:and|but|so|ok(?:ay)?|also|then|well|just|please|again|important)\b[\s,:-]{1,3}){0,3}"
@@ -73,9 +74,9 @@ def _forms(text: str) -> tuple[str, ...]:
     return tuple(f"{form} " for form in " ".join(text.split()).split(", "))
 
 
-# Plain English forms by which users say what to do or not to do, in small letters: how plainly,
-# how such a sentence begins, and what stands anywhere in it. The second row has corrections. Other
-# languages stay as the user's short messages.
+# Plain English forms of orders, in small letters: how plain they are, how such a sentence begins,
+# and words anywhere in it. The second row has corrections. Other languages stay as the user's short
+# messages.
 _TABLE = (
     (
         3,
@@ -169,14 +170,14 @@ def first(head: Head) -> Iterator[Line]:
 
 
 def spoken(head: Head) -> Iterator[Line]:
-    """What the user said: what the first request asks; orders and corrections, with what they
-    correct; short messages without mere talk; their questions.
+    """Sentences of the user: the request in the first message; orders and corrections, with the
+    sentences that they correct; short messages without mere talk; questions.
     """
     told: list[Line] = []
     for said in reversed(list(head.by("User", OUTPUT))):
         is_output = said.speaker == OUTPUT
         is_short = not is_output and (said.was_kept or len(said.text) <= LONGEST)
-        # A user may type above what a shell prints; nobody can tell, so that it stays the shell's.
+        # Text above a shell's output may be the user's or the shell's: count it as the shell's.
         for at, text in said.pieces[:1] if is_output else said.pieces:
             worth = 0.5 if is_short and _tells(text) else 0
             is_code = 10 * len(_SYMBOL.findall(text)) >= len(text) > _LONGEST_TERM
@@ -204,7 +205,7 @@ def _with_corrected(told: list[Line]) -> Iterator[Line]:
     for number, topic in enumerate(topics):
         shared = Counter(newest[stem] for stem in topic & newest.keys())
         for place, count in shared.items():
-            # It states the same anew, or takes up an order.
+            # The line repeats a statement, or refers to an order.
             if 2 * count >= len(topic) or weights[place] >= 1:
                 weights[number] = max(2, weights[number])
                 weights[place] = max(2, weights[place])
@@ -234,13 +235,13 @@ def _tells(text: str) -> bool:
 
 
 def can_stand(text: str) -> bool:
-    """Return whether a piece can stand by itself: a heading says nothing without its content."""
+    """Return whether a piece makes sense by itself; a heading needs its content."""
     return not (text.startswith("#") or text.endswith((":", "：")))
 
 
 def story(head: Head) -> Iterator[Line]:
     """Every sentence and line, by the rare words in it."""
-    # Talk and output by themselves: one long file must not hide what was said before it.
+    # Weigh talk and output separately: one long file must not hide the conversation before it.
     both = chain(head.by("User", "Assistant"), head.by("Tool"))
     every = [(said, at, text) for said in both for at, text in said.pieces]
     topics = [stems(text) - TALK_WORDS for *_, text in every]
@@ -272,10 +273,10 @@ the names that real runs used next, .94 were known with all names before the sto
 def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
     """Return kept lines in at most ``budget`` characters, in order of time.
 
-    What stands in messages that stay is not kept again.
+    Text in messages that stay is not kept again.
 
     Args:
-        head: What is compacted.
+        head: The texts to compact.
         budget: Characters of all lines.
         with_story: Whether sentences of all speakers take the room that the other kinds leave.
     """

@@ -2,7 +2,7 @@
 
 The request has the conversation as a fenced transcript first, then the instruction: small models
 follow the end of a prompt, and continue a chat that is not fenced. Summaries have many forms and
-languages, so only six plain signs say that an answer is none.
+languages, so an answer is refused only for one of six plain faults.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _SHORT_LIMITS = (
 _ALOUD = "This is not part of the conversation: everything above is the record of it. Call no tool."
 _ABOVE = "(the conversation above)"
 _MARKS = ("{history}", "%s")
-# A request states its limit in words: so many for each token.
+# Words per token: a request states its limit in words.
 _WORDS_PER_TOKEN = 0.6
 # Fewest words that a request asks for, and of an answer that may repeat itself.
 _FEWEST_WORDS = 24
@@ -92,12 +92,12 @@ _FILTERED = re.compile(
     "content_filter|content_filtered|safety|refusal|recitation|blocklist|prohibited_content|spii|"
     "guardrail_intervened"
 )
-# Largest share of runs of words that an answer has said before.
+# Largest share of an answer's runs of words that are repetitions.
 _REPEATED = 0.4
 # Letters and digits of the shortest line that is looked for in the instruction: a heading may stand
 # in both.
 _SHORTEST_LINE = 16
-# What models write below a heading that has no items.
+# Words that models write below a heading without items.
 _NOTHING = re.compile(r"(?:none|na|nothing)\Z")
 _THOUGHTS = re.compile(r"(?is)\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 

@@ -32,9 +32,9 @@ _OF_WINDOW = 5
 # Times the tokens that a try may spend after one that spent them: a model that reasons has used
 # them up (measured: 1,100 tokens of reasoning before a summary of 90).
 _MORE_ROOM = 4
-# An answer shorter than this part of the earlier text is no text in its place: both stand then.
+# An answer shorter than this part of the earlier text does not replace that text: both are kept.
 _SHRINKS = 4
-# Pieces in a row of which a model made nothing, after which it is asked no more in this compaction.
+# After the model has failed at this many pieces in a row, it is not asked again in this compaction.
 _MOST_LOST = 2
 # Part of the room that lines have beside the longest text of a model.
 _LEAST_LINES = 6
@@ -45,7 +45,7 @@ _TOO_LONG = "the request for a summary is too long for the summarizer"
 
 def quote(head: Head, room: int) -> Summary:
     """Return a summary without a model, in at most ``room`` characters. Raises ``NoSummaryError``
-    where there is no room for one.
+    if there is no room.
     """
     text = clip(head.prior.story, room - room // _LEAST_LINES)
     summary = Summary(text, quoted=keep(head, room - len(text), with_story=True))
@@ -61,7 +61,7 @@ class Writer:
     """A summary that a model writes, and what an event reports of how it was made."""
 
     head: Head
-    """What is summarised."""
+    """The texts to summarize."""
     ask: Callable[..., Any]
     """Constructor of the effect that asks the model: ``ask(messages, max_tokens, prefix, piece,
     pieces)``."""
@@ -69,7 +69,7 @@ class Writer:
     """The conversation's own messages, at whose end to ask first, so that the provider's prompt
     cache pays for the head."""
     detect: Callable[[Exception], TokenLimit | None]
-    """Says whether an exception of ``ask`` is that the prompt was too long."""
+    """Returns the token limit in an exception of ``ask``, if the prompt was too long."""
     size: int
     """Characters of the messages that it replaces."""
     room: int
@@ -77,7 +77,7 @@ class Writer:
     lines: int
     """Characters of it that lines may have."""
     space: int
-    """Characters that there are at most, for the longest text."""
+    """Largest size of all, in characters, for the longest text."""
     tokens: int
     """Tokens that the model's text may have."""
     window: int | None
@@ -92,7 +92,7 @@ class Writer:
     chunks: int = 0
     """Pieces in which the head was given to the model."""
     chunks_without_model: int = 0
-    """Those that quoted lines stand for."""
+    """Number of those pieces that quoted lines replace."""
     _story: str = ""
     _cause: Exception | None = None
     _most_piece: float = inf
@@ -102,11 +102,11 @@ class Writer:
     """Times the tokens of the text that an answer may spend."""
 
     def write(self) -> Generator[Any, Any, Summary]:
-        """Update the summary so far with all of the head. Raises ``NoSummaryError`` where none of
-        the model's answers is a summary.
+        """Update the summary so far with all of the head. Raises ``NoSummaryError`` if no answer of
+        the model is a summary.
 
-        A piece of which the model makes nothing in two tries is left to quoted lines, unless it is
-        the first one. After two such pieces in a row, so are all others.
+        If the model fails twice at a piece, quoted lines replace that piece, unless it is the first
+        one. After two such pieces in a row, quoted lines replace all others.
         """
         self._story = self.head.prior.story
         rest = prompt.lines(self.head.parts)
@@ -135,7 +135,7 @@ class Writer:
         is_lacking = bool(self.fills or self.chunks_without_model)
         size = self._weigh(self._story)
         left = self.room - size
-        # The longest text leaves some room for lines, where there is any.
+        # The longest text leaves some room for lines, if there is any.
         lines = max(self.room // _LEAST_LINES, left if is_lacking else min(self.lines, left))
         lines = min(lines, self.space - size)
         return Summary(self._story, quoted=keep(self.head, lines, with_story=is_lacking))
@@ -153,8 +153,9 @@ class Writer:
     # -- sizes -------------------------------------------------------------------------------------
 
     def _split(self, transcript: Sequence[str]) -> list[list[str]]:
-        """Return the transcript in pieces that a prompt may hold beside the summary so far and the
-        answer: one where that leaves the answer enough of the window, or where no window is known.
+        """Return the transcript in pieces that fit into a prompt beside the summary so far and the
+        answer. It is one piece if that leaves the answer enough of the window, or if the window is
+        unknown.
         """
         whole = _size(transcript)
         most = min(whole, self._most_piece)
@@ -166,7 +167,7 @@ class Writer:
             spent = min(self.tokens * self._times, max(self.tokens, self.window // 2))
             left = (self._left(0) - spent) * self.chars_per_token
             most = max(prompt.SMALLEST_CHUNK, min(most, left))
-            # Of one size: a tiny last one would cost a request of its own for next to nothing.
+            # Make pieces of equal size: a tiny last piece would cost a whole request.
             most = min(most, whole // -(-whole // most) + most // 8)
         return prompt.chunks(transcript, int(most))
 
@@ -189,15 +190,15 @@ class Writer:
         return int(_bytes(text) / self._bytes_of_one)
 
     def _cut(self, size: float) -> None:
-        """Leave the beginning of a text that is longer."""
+        """Cut a longer text, and keep its beginning."""
         if (weight := self._weigh(self._story)) > size:
             self._story = clip(self._story, int(size * len(self._story) / weight))
 
     # -- requests ----------------------------------------------------------------------------------
 
     def _prior(self) -> str:
-        """Return what a model reads of the summary so far: quoted lines only without a text. At the
-        end of the conversation itself it has read them.
+        """Return the summary so far for the model: its text, else the quoted lines. At the end of
+        the conversation itself, the model has read those.
         """
         return self._story or ("" if self.prefix else self.head.prior.quoted)
 
@@ -214,13 +215,13 @@ class Writer:
 
     def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Any, Any, str]:
         """Ask for a summary of the first piece, once more in fewer words if the answer is not one.
-        Return what is wrong with the answer; an empty text if nothing is.
+        Return the fault of the answer, or an empty text.
         """
         if len(pieces) > 1:
             self.prefix = None
         if self.prefix:
             fault = yield from self._try(pieces[0])
-            self.prefix = None  # Whatever it fails at, the transcript is another request.
+            self.prefix = None  # If that fails, try with the transcript.
             if not fault:
                 return fault
         fault = yield from self._try(pieces[0], len(pieces))
@@ -235,7 +236,7 @@ class Writer:
     def _try(
         self, piece: Sequence[str], left: int = 1, *, short: bool = False
     ) -> Generator[Any, Any, str]:
-        """Ask once. Return what is wrong with the answer; an empty text if nothing is. Without a
+        """Ask once. Return the fault of the answer, or an empty text. Without a
         ``piece``, which is the first of those ``left``, the text so far is only to be shorter.
         """
         tokens = self.tokens * self._times
@@ -264,7 +265,7 @@ class Writer:
             return fault
         if self.redact is not None:
             text = self.redact(text)
-        # What is so much shorter was not written in place of the earlier text.
+        # A text that is so much shorter does not replace the earlier text.
         if piece and len(text) * _SHRINKS < len(earlier):
             text = f"{earlier}\n\n{text}"
         self._story = text
