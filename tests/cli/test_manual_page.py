@@ -35,7 +35,7 @@ def test_the_commands_of_the_manual_run(
     assert event
     write("events.jsonl", [{"event": "CompactionEvent", **json.loads(event.model_dump_json())}])
 
-    assert len(shown) >= 9
+    assert len(shown) >= 10
     for command in shown:
         told = run(*shlex.split(command)[1:])
         assert told.code == 0, f"{command}\n{told.out}{told.err}"

@@ -41,6 +41,13 @@ does not fit. | compact chat.json -o shorter.json --budget 20000
   --conversation NUMBER: which conversation, from 1, if FILE has several (the only one)
   --force: overwrite an existing file
   --json: print what was done as JSON; needs -o PATH
+search: Show the passages that recall would quote for a question. Exit code 1: none. \
+| search chat.json "which port did we choose?"
+  FILE: messages, or a request with them
+  QUERY: a question, or words to look for
+  --limit NUMBER: largest number of passages (5)
+  --conversation NUMBER: which conversation, from 1, if FILE has several (the only one)
+  --json: print JSON
 report: Write an HTML report on events: sizes, compactions, cost and failures of each \
 conversation. | report events.jsonl -o report.html
   FILE: events as JSON lines
@@ -63,6 +70,7 @@ _FUNCTIONS = {
     "explain": "explain:run",
     "plan": "conversation:show_plan",
     "compact": "conversation:write_compacted",
+    "search": "conversation:show_passages",
     "report": "events:report",
     "doctor": "doctor:run",
 }
@@ -93,6 +101,7 @@ _HOW: dict[str, dict[str, Any]] = {
     "explain TEXT": {"nargs": "?"},
     "compact --output": {"default": "-"},
     "compact --rule": {"action": "append"},
+    "search --limit": {"default": 5},
     "report --output": {"required": True},
     "doctor --model": {"action": "append"},
     "doctor --memory": {"action": "append"},

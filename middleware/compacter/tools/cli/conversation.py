@@ -1,7 +1,8 @@
-"""Commands on one conversation of a file: ``compacter plan`` and ``compact``.
+"""Commands on one conversation of a file: ``compacter plan``, ``compact`` and ``search``.
 
 ``plan`` shows what ``compact`` with the same options would replace, as a table by role; ``compact``
-compacts it and writes it in the format it was read in.
+compacts it and writes it in the format it was read in; ``search`` prints the passages that match a
+question.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 
 from compacter.call.log import REMEDIES
 from compacter.compacter import Compacter, CompactionResult
@@ -300,3 +303,39 @@ def _print_outcome(
         f"fits into {room}" if outcome["fits"] else f"{size} exceed {room}",
         style="green" if outcome["fits"] else "yellow",
     )
+
+
+# -- search ----------------------------------------------------------------------------------------
+
+
+def show_passages(
+    *, file: str, query: str, conversation: int | None, limit: int, as_json: bool
+) -> int:
+    """Print the passages, best first, and return the exit code: 1 if there are none.
+
+    Args:
+        file: As for ``write_compacted``, like ``conversation``.
+        query: A question, or words to look for.
+        conversation: See ``file``.
+        limit: Largest number of passages.
+        as_json: Whether to print JSON.
+
+    Raises:
+        MistakeError: The query is empty, or the file cannot be read.
+    """
+    if not query.strip():
+        raise MistakeError("QUERY is empty; say what to look for")
+    read = read_transcript(file, conversation)
+    found = Compacter(memory=None).search(read.messages, query, limit, wire_format=read.format.name)
+    if as_json:
+        print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])
+    elif not found:
+        results().print("No passage matches.")
+    else:
+        for passage in found:
+            speaker = " ".join(f"{passage.role} {passage.name}".split())
+            place = f"message {passage.index + 1} (index {passage.index}), {speaker}"
+            results().print(
+                Text(f"{place}  ({passage.score:.2f})", "dim"), Text(f"{passage.text}\n"), sep="\n"
+            )
+    return 0 if found else 1
