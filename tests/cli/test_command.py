@@ -68,6 +68,7 @@ def test_the_help_lists_every_command(run: Run) -> None:
         "plan chat.json --conversation 0",
         "compact chat.json --budget 0",
         "compact chat.json --ratio 3",
+        "compact chat.json --model m --extractive",
         "compact chat.json -o no/folder",
         "search chat.json x --limit 0",
         "search chat.json x --conversation 3",

@@ -48,7 +48,7 @@ def test_compact_writes_the_format_that_it_read(
     before = request(name, chat)
     write("in.json", before)
 
-    told = run("compact", "in.json", "-o", "out.json", "--budget", "2500")
+    told = run("compact", "in.json", "-o", "out.json", "--extractive", "--budget", "2500")
 
     assert told.code == 0, told.err
     after = json.loads(Path("out.json").read_text())

@@ -34,6 +34,7 @@ does not fit. | compact chat.json -o shorter.json --budget 20000
   FILE: messages, or a request with them
   -o --output PATH: the file to write; - for standard output (-)
   --model NAME: a litellm model that writes the summary (none: sentences are quoted)
+  --extractive: quote sentences, without a model, as by default; not with --model
   --budget CHARACTERS: largest size of the result (--window or --ratio decides)
   --window TOKENS: the model's context window, half of which stays free (that of --model)
   --ratio SHARE: share of the size to compact, oldest first: more than 0, at most 1 (0.7)

@@ -176,6 +176,7 @@ def write_compacted(
     output: str,
     conversation: int | None,
     model: str | None,
+    extractive: bool,
     budget: int | None,
     window: int | None,
     ratio: float | None,
@@ -190,6 +191,7 @@ def write_compacted(
         output: Name of the file to write, or ``-`` for standard output.
         conversation: Number of the conversation in the file, from 1; ``None`` if it has only one.
         model: A litellm model that writes the summary; ``None`` to quote sentences.
+        extractive: Whether to quote sentences, which excludes ``model``.
         budget: Largest size of the result, in characters.
         window: Context window that the result should fit into, in tokens.
         ratio: Share of the size to compact; ``None`` for that of ``Compacter``.
@@ -198,9 +200,11 @@ def write_compacted(
         as_json: Whether to print what was done as JSON.
 
     Raises:
-        MistakeError: ``as_json`` has no file to write, or a file cannot be read or written.
+        MistakeError: The options exclude each other, or a file cannot be read or written.
         CompactionError: The model writes no summary.
     """
+    if model and extractive:
+        raise MistakeError("pass either --model or --extractive, not both")
     if as_json and output == STDIN:
         raise MistakeError("--json prints to standard output, so pass -o FILE for the conversation")
     check_writable(output, force=force)
