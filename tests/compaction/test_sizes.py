@@ -356,11 +356,6 @@ class TestTheCut:
         made = plan(Options(), job(target=10))
         assert made.cut == 40
 
-    def test_is_where_a_summary_would_be_smaller_than_what_it_replaces(self) -> None:
-        made = plan(Options(compact_ratio=0.01), job())
-        assert made.cut == math.ceil((FRAME + 40) / 100)
-        assert made.ratio == made.cut / 40
-
 
 def test_the_goal_of_a_chain_is_half_of_the_size_where_no_target_is_known() -> None:
     goals: list[int] = []
