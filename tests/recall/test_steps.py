@@ -158,7 +158,7 @@ def test_what_a_step_prints_or_has_carried_out_asks_for_nothing(note: str, resul
 def test_boilerplate_of_results_brings_nothing() -> None:
     """What stands in several results is no name."""
     said = [f"command {number} was run\nProcess group of the shell" for number in range(9)]
-    assert chosen([*NOISE, *said], "Process group of the shell", told=len(NOISE)) == []
+    assert chosen([*NOISE, *said], "Look for the shell of the process group", told=60) == []
 
 
 def real_looking_run() -> list[dict[str, Any]]:
