@@ -7,6 +7,14 @@ from typing import Any
 Chat = dict[str, Any]
 
 
+def user(text: str) -> Chat:
+    return {"role": "user", "content": text}
+
+
+def bot(text: str) -> Chat:
+    return {"role": "assistant", "content": text}
+
+
 def history(turns: int = 10, size: int = 200) -> list[Chat]:
     """So many questions, each with its answer, in OpenAI's format; ``size`` characters each."""
     return [

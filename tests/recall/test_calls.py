@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.conversations import Chat, bot, user
 
 from compacter import Compacter, History, InProcessMemory, Quotes
 from compacter.compaction.conversation import Conversation
@@ -23,19 +24,10 @@ from compacter.recall.index import Index
 from compacter.recall.turns import Recall
 from compacter.testing import token_limit_error
 
-Chat = dict[str, Any]
 FACT = "The spare key of the boathouse hangs behind the copper kettle in the pantry."
 QUESTION = "Where does the spare key of the boathouse hang?"
 SUMMARY = "They spoke of the house and of the lake."
 WINDOW = 1_000
-
-
-def user(text: str) -> Chat:
-    return {"role": "user", "content": text}
-
-
-def bot(text: str) -> Chat:
-    return {"role": "assistant", "content": text}
 
 
 def text_of(message: Any) -> str:
