@@ -7,12 +7,12 @@ from typing import Any
 Chat = dict[str, Any]
 
 
-def user(text: str) -> Chat:
-    return {"role": "user", "content": text}
+def user(content: object) -> Chat:
+    return {"role": "user", "content": content}
 
 
-def bot(text: str) -> Chat:
-    return {"role": "assistant", "content": text}
+def bot(content: object) -> Chat:
+    return {"role": "assistant", "content": content}
 
 
 def history(turns: int = 10, size: int = 200) -> list[Chat]:
