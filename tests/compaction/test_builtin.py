@@ -113,11 +113,12 @@ class TestClearToolResults:
         [
             ([401, 400, 401, 401, 401, 401], {}, [0, 2]),
             ([3_000] * 4, {"keep_recent": 1, "exclude": ["read"]}, [0, 2]),
+            ([3_000] * 2, {}, []),
             ([3_000] * 3, {}, []),
             ([3_000] * 4, {}, [0]),
             ([5] * 6, {"keep_recent": 0}, []),
         ],
-        ids=["400 characters", "named tools", "three", "one more", "nothing large"],
+        ids=["400 characters", "named tools", "two", "three", "one more", "nothing large"],
     )
     def test_old_large_results_are_cleared_once(
         self, form: Form, sizes: list[int], options: Any, cleared: list[int]
