@@ -120,9 +120,10 @@ def test_the_next_call_of_a_conversation_is_quoted_to_from_its_record() -> None:
     assert FACT in model.quotes
 
 
-def test_a_conversation_without_a_record_is_never_quoted_to_from_another_one() -> None:
+@pytest.mark.parametrize("memory", [None, InProcessMemory()], ids=["without", "with records"])
+def test_a_conversation_is_never_quoted_to_from_another_one(memory: Any) -> None:
     model = Model()
-    completion = compacting(memory=None).wrap(model.completion)
+    completion = compacting(memory=memory).wrap(model.completion)
     completion(messages=house())
     completion(messages=house(fact=FACT.replace("copper kettle", "iron anchor")))
 
@@ -548,16 +549,6 @@ class TestWhatNeverSeesThem:
         assert text_of(model.requests[-1]).count(TAG) == 1
         assert "paint number 21" in model.quotes
         assert "User, message 0: User" not in model.quotes
-
-    def test_conversations_are_never_mixed(self) -> None:
-        model = Model()
-        completion = compacting().wrap(model.completion)
-        completion(messages=house())
-
-        completion(messages=house(fact="The spare key of the boathouse hangs in the shed."))
-
-        assert "in the shed" in model.quotes
-        assert "copper kettle" not in model.quotes
 
     def test_what_redact_takes_out_is_not_quoted(self) -> None:
         model = Model()
