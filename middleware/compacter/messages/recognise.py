@@ -50,7 +50,9 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
         for item in messages[since:]
         if type(item) is not dict or type(item.get("content")) is not str
     ]
-    found = next((name for name in map(_telling, (*heads, *others)) if name), None)
+    found: FormatName | None = next(
+        (name for name in map(_telling, (*heads, *others)) if name), None
+    )
     if found == "gemini":
         return found
     # Classes, not messages: a history has thousands of messages of one or two classes.
@@ -99,7 +101,7 @@ def _telling(message: Message) -> FormatName | None:
     if field(message, "tool_calls") or role in ("tool", "function"):
         return "openai"
     content = listed(field(message, "content"))
-    found = next((name for name in map(_telling_block, content) if name), None)
+    found: FormatName | None = next((name for name in map(_telling_block, content) if name), None)
     is_item = word(message, "type") == "message" and isinstance(message, dict)
     return found or ("responses" if is_item else None)
 

@@ -11,7 +11,7 @@ from typing import Any
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import ConfigurationError
 from compacter.memory.address import keys_from, memory_of
-from compacter.options import Mark, Options, unknown, validated
+from compacter.options import Options, unknown, validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # Made ahead, and in force before the provider refuses. With a trigger of 0.8, .108 of the steps
@@ -78,8 +78,11 @@ def _read(name: str, text: str) -> object:
     if text.lower() == "none":
         return [] if separator else None
     if separator is None or text.startswith("["):
-        if Options.model_fields[name].annotation != (Mark | None):
-            with suppress(ValueError):  # A text that is not JSON is a name or a truth value.
+        if (
+            Options.model_fields[name].annotation
+            != Options.model_fields["summary_prompt"].annotation
+        ):
+            with suppress(ValueError):  # Then it is a text: a name, or the word of a truth value.
                 return json.loads(text)
         return text
     made = BUILT_IN if name == "strategy" else {}

@@ -73,7 +73,7 @@ def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
         try:
             data = json.loads(line)
         except (ValueError, RecursionError):
-            data = None
+            data = {}
         kind = isinstance(data, dict) and (data.get("event") or _similar(data))
         if isinstance(kind, str):
             found.append(Record(kind, data, _number(data.get("time"))))
