@@ -35,7 +35,7 @@ def test_the_manual_has_each_field_of_each_event(root: Path) -> None:
     manual = (root / "docs" / "events.md").read_text(encoding="utf-8")
     assert {
         name for event in EVENTS for name in event.model_fields if f"`{name}`" not in manual
-    } == set()
+    } == set(), "write a row for each in docs/events.md"
 
 
 def test_each_field_that_may_quote_a_message_is_kept_from_logs_and_spans() -> None:

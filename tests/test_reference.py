@@ -119,7 +119,7 @@ def test_events_totals_and_options_are_looked_at() -> None:
 
 
 def test_the_pages_are_up_to_date() -> None:
-    assert PAGE["wrong_pages"]() == [], "run: python docs/make_reference.py"
+    assert PAGE["wrong_pages"]() == [], "run: .venv/bin/python docs/make_reference.py"
 
 
 def test_a_method_stands_on_the_page_of_its_class() -> None:

@@ -50,11 +50,11 @@ def test_each_public_strategy_has_its_name_in_the_table_and_a_row_in_the_manual(
     assert {type(make()) for make in BUILT_IN.values()} == ours - {
         Chain,
         compacter.CompactionStrategy,
-    }
+    }, "a strategy is in BUILT_IN (compaction/strategies.py) and in each list of __init__.py"
     assert [make().name for make in BUILT_IN.values()] == list(BUILT_IN)
     assert [
         make for make in BUILT_IN.values() if f"| `{type(make()).__name__}(" not in manual
-    ] == []
+    ] == [], "write a row for it in docs/strategies.md"
 
 
 class TestTruncate:

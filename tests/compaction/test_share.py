@@ -186,3 +186,18 @@ def test_more_than_half_is_free(strategy: list[str]) -> None:
 
     assert 0.25 * 20_000 < sent[0] < 0.5 * 20_000
     assert events[0].ratio == pytest.approx(1 - 0.3 * 20_000 * 0.97 / (54_000), abs=0.03)
+
+
+@pytest.mark.parametrize("messages", [LONG_SHORT, SHORT_LONG, GIANT_FIRST])
+def test_the_event_has_the_share_of_the_size(messages: list[Any]) -> None:
+    """Plan and event give the share of the size, not that of the number of messages."""
+    compacter = Compacter(summarizer="extractive", memory=None)
+
+    event = compacter.compact(messages).event
+
+    assert event is not None
+    assert event.ratio == compacter.plan(messages).ratio
+    removed = sum(map(OPENAI.size, event.discarded))
+    assert event.ratio == pytest.approx(
+        removed / (sum(map(OPENAI.size, messages)) - LAST), abs=1e-4
+    )

@@ -147,7 +147,7 @@ def test_each_alternative_of_a_pattern_has_a_sample_that_is_read_differently_wit
 
     assert without_sample == [], (
         f"alternatives of {row.label!r} that no text of tests/overflow needs: write one into "
-        f"phrases.txt, or take them out"
+        f"phrases.txt, or take them out; letters that several begin with are not shown"
     )
 
 
