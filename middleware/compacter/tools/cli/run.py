@@ -88,7 +88,9 @@ def _upstream(name: str) -> str:
 
 
 def _run(command: list[str], url: str) -> int:
-    """Run a program, to which the server's address and the terminal's Ctrl-C are given."""
+    """Run a program with the server's address in its environment; Ctrl-C in the terminal goes to
+    it.
+    """
     environment = dict(os.environ)
     for name, (variables, _, path) in _UPSTREAMS.items():
         environment |= dict.fromkeys(variables.split(), f"{url}/{name}{path}")
