@@ -1,4 +1,4 @@
-"""What holds for every test: no other machine is reached, litellm uses its own prices, no clock
+"""Rules for every test: no other machine is reached, litellm uses its own prices, no clock
 decides.
 """
 
@@ -141,7 +141,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays: to look for garbage among it is a tenth of what the
+    """Imported and collected objects stay: to look for garbage among it is a tenth of what the
     tests take.
     """
     gc.disable()
@@ -225,7 +225,7 @@ def refusing(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def words() -> str:
-    """What they answer."""
+    """Their answers."""
     return loopback.WORDS
 
 

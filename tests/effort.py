@@ -37,8 +37,8 @@ def grows_linearly(work: Callable[[T], object], make: Callable[[int], T], size: 
 
 
 def seconds(work: Callable[[T], object], given: T) -> float:
-    """What this thread spends on the processor: other threads and programs do not count, nor the
-    collection of garbage, which looks at all that the tests before have left.
+    """Processor time of this thread: other threads and programs do not count, nor the collection of
+    garbage, which looks at all that the tests before have left.
     """
     gc.disable()
     try:

@@ -69,7 +69,7 @@ SECONDS = 120
 """A mutant that takes more processor time, or three times as long by the clock, does not end: it is
 noticed."""
 MOST_SECONDS = 60
-"""What the tests of one mutant may take together; the longest are left out."""
+"""Seconds that the tests of one mutant may take together; the longest are left out."""
 
 
 class Mutant(NamedTuple):
@@ -300,7 +300,7 @@ def begin_anew(mutant: Mutant, tests: list[str]) -> int:
 
 
 def run_anew() -> int:
-    """What ``begin_anew`` begins: mutant and tests come by standard input."""
+    """The process of ``begin_anew``: mutant and tests come by standard input."""
     told, tests = json.load(sys.stdin)
     mutant = Mutant(*told)
     place = str(PACKAGE / mutant.file)
@@ -330,8 +330,8 @@ def run_anew() -> int:
 
 
 def outcomes(works: Iterable[Callable[[], int]], *, seconds: float = SECONDS) -> Iterator[int]:
-    """What each of ``works`` returns in a forked child that prints nothing, in order; -1 where it
-    takes too long.
+    """Results of ``works``, in order, in a forked child that prints nothing; -1 where it takes too
+    long.
 
     As many run at once as there are processors. Seconds are of the processor, so that a busy
     machine is not taken for a fault.

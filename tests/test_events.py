@@ -1,4 +1,4 @@
-"""What hooks are told, in which order, and how it adds up."""
+"""Events that hooks get, their order and their sums."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def pieces_of(*answers: str) -> list[tuple[int, int]]:
 
 
 def test_a_summary_in_pieces_reports_each_before_it_is_made() -> None:
-    """Who waits for a summary in pieces sees how far it is."""
+    """A terminal shows the progress of a summary in pieces."""
     progress = pieces_of()
     count = progress[-1][1]
     assert count > 1

@@ -1,4 +1,4 @@
-"""What can be wrapped, what stays of it, and which calls it makes."""
+"""Objects that can be wrapped, the attributes they keep, and the calls they make."""
 
 from __future__ import annotations
 

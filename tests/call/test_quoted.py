@@ -1,5 +1,5 @@
-"""A question for which there are quotes and no room: the compaction that makes room, and when there
-is none.
+"""A question for which there are quotes and no room: the compaction that makes room, and when none
+is made.
 """
 
 from __future__ import annotations

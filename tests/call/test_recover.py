@@ -1,4 +1,4 @@
-"""What happens after "too long", as a conversation with the flow."""
+"""The steps of the flow after "too long", answered one by one."""
 
 from __future__ import annotations
 

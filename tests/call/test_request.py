@@ -1,5 +1,5 @@
-"""What is read of a reply, what is made of a provider's numbers, and what the calls of one
-Compacter share.
+"""The usage of a reply, the numbers of a provider, and the state that the calls of one Compacter
+share.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What may not be folded and is too long: retrieved text is shortened where that is allowed, else a
-note says why.
+"""Messages that may not be compacted and are too long: retrieved text is shortened where that is
+allowed, else a note says why.
 """
 
 from __future__ import annotations

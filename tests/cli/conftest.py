@@ -19,7 +19,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run."""
+    """Result of one run."""
 
     code: int
     out: str

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def events(folder: Path) -> Path:
-    """What the sink writes while a conversation overflows again and again."""
+    """Lines of the sink while a conversation overflows again and again."""
     path = folder / "events.jsonl"
     model = ScriptedModel(window=1_000, replies="It is noted. " * 20)
     call = Compacter(summarizer="extractive", on_event=JsonLines(path, texts=True)).wrap(

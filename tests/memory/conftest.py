@@ -173,7 +173,7 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> tu
 
 @pytest.fixture(scope="session")
 def environment(root: Path) -> dict[str, str]:
-    """What a program that a test starts needs to import compacter."""
+    """Environment that a program of a test needs to import compacter."""
     return {**os.environ, "PYTHONPATH": str(root / "middleware")}
 
 

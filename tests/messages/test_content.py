@@ -1,4 +1,4 @@
-"""What tells one message from another: equal content only where the provider is sent the same."""
+"""Content distinguishes messages: it is equal only if the provider gets the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is peculiar to one message format."""
+"""Peculiarities of each message format."""
 
 from __future__ import annotations
 

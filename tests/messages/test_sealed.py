@@ -1,4 +1,6 @@
-"""What only the model that made it can read, left out of a conversation for another one."""
+"""Blocks that only the model that made them can read, left out of a conversation for another
+one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of an exception: texts, codes, status and types, wherever an SDK puts them."""
+"""Signals read from an exception: texts, codes, status and types, wherever an SDK puts them."""
 
 from __future__ import annotations
 

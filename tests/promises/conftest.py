@@ -86,7 +86,7 @@ class Stage:
     compacter: Compacter
     told: list[Event] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
-    """Who was at work, in order: ``model``, ``summarizer``, ``hook``."""
+    """Actors in order of their work: ``model``, ``summarizer``, ``hook``."""
 
     def ask(self, messages: Sequence[Chat], **options: Any) -> str:
         """The answer's text."""

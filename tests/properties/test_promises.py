@@ -1,4 +1,4 @@
-"""What must always hold (the manual's promises), for any history and any options."""
+"""The manual's promises, for any history and any options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent's newest step names brings the lines that have it, before its newest call."""
+"""Names in an agent's newest step bring the lines with them, before its newest call."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_what_a_step_prints_or_has_carried_out_asks_for_nothing(note: str, resul
 
 
 def test_boilerplate_of_results_brings_nothing() -> None:
-    """What stands in several results is no name."""
+    """A word in several results is not a name."""
     said = [f"command {number} was run\nProcess group of the shell" for number in range(9)]
     parts = [Part("tool", "result", text, "look", at) for at, text in enumerate(said)]
     noise = [Part("user", "text", text, "", at + 20) for at, text in enumerate(NOISE)]

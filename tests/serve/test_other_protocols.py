@@ -178,7 +178,7 @@ MODES = {"plain": (False, "status"), "streamed": (True, "status"), "inside 200":
 def protocol(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Any, loopback.Provider]]:
-    """What a client says, and the server that answers it."""
+    """A client's request, and the server that answers it."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOPERATOR")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "theirs")
     says, vendor = PROTOCOLS[request.param]
