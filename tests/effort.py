@@ -18,7 +18,7 @@ LONG = bool(os.environ.get("COMPACTER_LONG"))
 
 
 def every(step: int, cases: Iterable[T]) -> list[T]:
-    """Of many cases of one kind so many; all of them in `make test-long`."""
+    """Number of cases to run of one kind; all of them in `make test-long`."""
     return list(cases)[:: 1 if LONG else step]
 
 

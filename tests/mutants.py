@@ -5,8 +5,8 @@ one at a time.
 
 Cosmic Ray, in an environment of its own, makes the mutants. They are tried in the environment of
 the tests: each in a child process, which runs the tests that reach the changed statement, the
-quickest first, until one fails. The files stay as they are. Prints every survivor with its line,
-then the share of the killed ones. `tests/README.md` explains those that survive on purpose.
+quickest first, until one fails. The files do not change. Prints every survivor with its line, then
+the share of the killed ones. `tests/README.md` explains those that survive on purpose.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Attempts:
         # line.
         gc.unfreeze()
         functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
-        # What was known before is no garbage of the tests: to look through it takes longer than
+        # Objects from before are not garbage of the tests: to look through it takes longer than
         # they do.
         gc.freeze()
         all_items = [items[test] for test in reach.seconds]

@@ -297,7 +297,7 @@ class TestTotals:
 
 
 class TestAHookThatMakesTheCallAgain:
-    """It finds the compaction that it was told of: it neither waits for its own call nor compacts
+    """It finds the compaction of its event: it neither waits for its own call nor compacts
     again.
     """
 

@@ -35,7 +35,7 @@ def answered(reply: Any) -> str:
 
 
 class Client:
-    """A program's own client: a bound method, a callable object, a class that is no function."""
+    """A program's own client: a bound method, a callable object, a class that is not a function."""
 
     def __init__(self, model: ScriptedModel) -> None:
         self.model = model

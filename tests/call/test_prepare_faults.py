@@ -80,7 +80,7 @@ class TestNoCallWaitsForItself:
 
     @pytest.fixture
     def stored(self, tmp_path: Path) -> Iterator[BaseMemory]:
-        """A memory that grants claims; a busy machine is no memory in trouble."""
+        """A memory that grants claims; a busy machine is not a failing memory."""
         memory = SQLiteMemory(tmp_path / "memory.db", deadline=60)
         yield memory
         memory.close()

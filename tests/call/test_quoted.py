@@ -35,7 +35,7 @@ FOUND = TokenLimit(limit=WINDOW, kind="input")
 
 
 def messages_of(size: int, count: int = 21) -> list[dict[str, Any]]:
-    """So many messages of so many characters each, the last one the user's."""
+    """``count`` messages of equal size, the last one the user's."""
     return [
         {"role": "assistant" if at % 2 else "user", "content": f"{at}".ljust(size, "x")}
         for at in range(count)

@@ -301,8 +301,8 @@ class TestTheUsageOfAReply:
 
 
 class TestWhatIsSent:
-    """Beside the messages as they are: a shortened one in its place, and quotes right before the
-    last user message.
+    """Beside the unchanged messages: a shortened one in its place, and quotes right before the last
+    user message.
     """
 
     def test_is_the_list_itself_where_nothing_was_changed(self) -> None:

@@ -69,7 +69,7 @@ def test_the_window_of_claude_code_is_told(
     claude.write_text("#!/bin/sh\n")
     claude.chmod(0o755)
     assert main(["--", str(claude)]) == 0
-    assert "Claude Code takes 200,000 tokens for its window" in capfd.readouterr().err
+    assert "Claude Code assumes 200,000 tokens for its window" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("vendor", ["openai"], indirect=True)

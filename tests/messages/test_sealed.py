@@ -197,7 +197,7 @@ def test_blocks_of_the_sdk_go_too() -> None:
 
 
 def test_a_call_of_the_sdk_has_bytes_that_arrive_as_that_signature() -> None:
-    """Google's SDK encodes bytes as base64, and the text must arrive as it is."""
+    """Google's SDK encodes bytes as base64, and the text must arrive unchanged."""
     part = genai.Part(
         function_call=genai.FunctionCall(name="look", args={}), thought_signature=b"sealed"
     )

@@ -86,7 +86,7 @@ def test_compacting_by_hand_keeps_every_promise(
     ).compact(history, budget=budget)
 
     note(f"{result.messages!r}")
-    # The caller's list is as it was, and nothing is lost.
+    # The caller's list is unchanged, and nothing is lost.
     assert history == before
     assert list(map(id, history)) == ids
     kept = kept_of(history, result.messages)

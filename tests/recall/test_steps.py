@@ -171,7 +171,7 @@ def test_boilerplate_of_results_brings_nothing() -> None:
 
 
 def real_looking_run() -> list[dict[str, Any]]:
-    """Return an agent's steps as they are: edits with receipts, builds, listings, prose between."""
+    """Return an agent's usual steps: edits with receipts, builds, listings, prose between."""
     history: list[dict[str, Any]] = [
         {"role": "user", "content": "Review the branch, mend what is wrong and run the tests."}
     ]

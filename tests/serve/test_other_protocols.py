@@ -25,7 +25,9 @@ Serve = Callable[..., Any]
 
 
 def ollama(server: loopback.Provider, path: str, body: loopback.Body) -> loopback.Answer:
-    """Ollama with ``truncate: false``: it streams lines of JSON unless it is told not to."""
+    """Ollama with ``truncate: false``: it streams lines of JSON unless the request disables
+    that.
+    """
     assert path == "/api/chat"
     streaming = body.get("stream", True)
     tokens = server.too_long(body["messages"])

@@ -39,7 +39,7 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
     if around is not None:
         same = around == state.name
         what = (
-            "is left as it is"
+            "is left unchanged"
             if same
             else "will be compacted by two Compacters: wrap the original instead"
         )

@@ -271,7 +271,7 @@ class CompacterPlugin(CustomLogger):
                 break
             state.count("refusals", group)
             call.refused = (
-                error or RuntimeError("the stream said that the request is too long"),
+                error or RuntimeError("the stream states that the request is too long"),
                 found,
             )
             method = getattr(proxy_server.llm_router, call.protocol.method)
