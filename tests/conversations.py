@@ -7,6 +7,14 @@ from typing import Any
 Chat = dict[str, Any]
 
 
+def user(content: object) -> Chat:
+    return {"role": "user", "content": content}
+
+
+def bot(content: object) -> Chat:
+    return {"role": "assistant", "content": content}
+
+
 def history(turns: int = 10, size: int = 200) -> list[Chat]:
     """So many questions, each with its answer, in OpenAI's format; ``size`` characters each."""
     return [

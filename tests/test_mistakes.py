@@ -31,6 +31,12 @@ def test_what_is_passed_without_a_name(given: Any) -> None:
         Compacter(given)
 
 
+def test_a_share_in_per_cent() -> None:
+    """A share in per cent is refused; ``test_options`` has those that may be tokens."""
+    with pytest.raises(ConfigurationError, match=r"compact_ratio: .*did you mean 0\.7\?"):
+        Compacter(compact_ratio=70)
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

@@ -206,12 +206,14 @@ class TestMemoryScope:
 TOKENS_OR_SHARE = ("recall", "trigger_tokens", "prepare_tokens")
 
 
-@pytest.mark.parametrize("number", [1, 63])
+@pytest.mark.parametrize(("number", "share"), [(1, "1.0"), (2, "0.02"), (63, "0.63")])
 @pytest.mark.parametrize("name", TOKENS_OR_SHARE)
-def test_a_whole_number_that_is_no_number_of_tokens_is_refused(name: str, number: int) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^{name}: .*at least 100 tokens"):
+def test_a_whole_number_that_is_no_number_of_tokens_is_refused(
+    name: str, number: int, share: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{name}: .*did you mean {share}\?"):
         Compacter(**{name: number})  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match=rf"{name.upper()}=.*at least 100 tokens"):
+    with pytest.raises(ConfigurationError, match=rf"{name.upper()}=.*did you mean {share}\?"):
         Compacter.from_env({f"COMPACTER_{name.upper()}": str(number)})
 
 
@@ -225,7 +227,7 @@ def test_from_100_on_it_is_a_number_of_tokens(name: str) -> None:
 
 
 def test_quotes_refuse_it_too() -> None:
-    with pytest.raises(ValueError, match="at least 100 tokens"):
+    with pytest.raises(ValueError, match=r"did you mean 1\.0\?"):
         Quotes(share=1)
 
 

@@ -112,9 +112,12 @@ def check_size(value: Any) -> Any:  # noqa: ANN401 - of an option
     is_share = isinstance(value, float) and 0 < value <= 1
     if is_share or (isinstance(value, int) and value >= _LEAST_TOKENS):
         return value
+    guess = ""
+    if isinstance(value, int) and value > 0:
+        guess = f"; did you mean {value / 100 if value > 1 else 1.0}?"
     raise ValueError(
         "takes a share of the window such as 0.8, or a whole number of at least "
-        f"{_LEAST_TOKENS} tokens"
+        f"{_LEAST_TOKENS} tokens{guess}"
     )
 
 

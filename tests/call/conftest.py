@@ -10,7 +10,8 @@ from tests import conversations
 
 from compacter.effects import AskSummarizer
 from compacter.events import Event
-from compacter.messages.replies import Reply, detect_sealed
+from compacter.messages.refusals import detect_sealed
+from compacter.messages.replies import Reply
 from compacter.options import Options
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.conversations import history, talk
+from tests.conversations import bot, history, talk, user
 
 from compacter import Compacter, CompactionEvent
 from compacter.call.request import Request
@@ -100,7 +100,7 @@ def test_the_last_replys_usage(reply: Any, is_other: bool, learnt: bool) -> None
     chat("m", messages)
     following = [dict(message) for message in messages] if is_other else messages
     with pytest.raises(KeyError):
-        chat("m", [*following, {"role": "user", "content": "And now?"}])
+        chat("m", [*following, user("And now?")])
     calibration = compacter._state.calibration("m")
     assert calibration.learnt is learnt
     assert calibration.chars_per_token == pytest.approx(4.0, rel=0.1)
@@ -310,22 +310,14 @@ class TestWhatIsSent:
         assert asked.sent is asked.messages
 
     def test_has_a_shortened_message_in_the_place_of_the_whole_one(self) -> None:
-        messages = [
-            *history(2),
-            {"role": "user", "content": "Long."},
-            {"role": "assistant", "content": "So?"},
-        ]
-        short = {"role": "user", "content": "L."}
+        messages = [*history(2), user("Long."), bot("So?")]
+        short = user("L.")
         asked = request(messages=messages, shortened=short, saved=3)
         assert asked.sent == [*messages[:4], short, messages[5]]
         assert asked.size == sum(len(message["content"]) for message in asked.sent)
 
     def test_has_quotes_right_before_the_last_user_message(self) -> None:
-        messages = [
-            *history(2),
-            {"role": "user", "content": "Why?"},
-            {"role": "assistant", "content": "So?"},
-        ]
+        messages = [*history(2), user("Why?"), bot("So?")]
         asked = request(messages=messages, quotes="User, message 0: yes", overhead=70)
         assert [message["content"] for message in asked.sent[4:]] == [
             "User, message 0: yes",

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from compacter.options import Options
 
 OPENAI = get_format("openai")
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+TABLE = "         |" * 800
 
 
 def messages_of(size: int, count: int = 10) -> list[dict[str, Any]]:
@@ -300,39 +302,22 @@ class TestARefusal:
         assert made.calibration.window == 1_000
         assert not made.calibration.learnt
 
-    @pytest.mark.parametrize(("used", "learnt"), [(5_600, True), (6_000, False)])
-    def test_of_messages_with_an_image_may_count_more_than_their_words_can_be(
-        self, begin: Any, options: Any, used: int, learnt: bool
+    @pytest.mark.parametrize(
+        ("content", "used", "learnt"),
+        [
+            ([{"type": "text", "text": "What is this? " * 200}, PICTURE], 5_600, True),
+            ([{"type": "text", "text": "What is this? " * 200}, PICTURE], 6_000, False),
+            *((TABLE, used, used <= 3_200) for used in (2_000, 3_200, 3_201)),
+        ],
+    )
+    def test_is_believed_by_the_words_beside_an_image_and_of_blanks_from_two_and_a_half_a_token(
+        self, options: Any, content: Any, used: int, learnt: bool
     ) -> None:
-        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-        messages: list[Any] = [
-            {"role": "user", "content": [{"type": "text", "text": "What is this? " * 200}, picture]}
-        ]
-        asked = Call(
-            options(), Request(format=OPENAI, original=messages, messages=messages), Calibration()
-        )
-        size = asked.request.size
-        assert size < 2.5 * used  # Otherwise it is believed in any case.
-        calibrate(
-            asked.request,
-            asked.calibration,
-            TokenLimit(limit=4_000, input_tokens=used, kind="input"),
-        )
-        assert asked.calibration.learnt is learnt
-
-    @pytest.mark.parametrize(("used", "learnt"), [(2_000, True), (3_200, True), (3_201, False)])
-    def test_of_a_table_that_is_mostly_blanks_is_believed_from_two_and_a_half_characters_a_token(
-        self, options: Any, used: int, learnt: bool
-    ) -> None:
-        table: list[Any] = [{"role": "user", "content": "         |" * 800}]
-        asked = Call(
-            options(), Request(format=OPENAI, original=table, messages=table), Calibration()
-        )
-        calibrate(
-            asked.request,
-            asked.calibration,
-            TokenLimit(limit=1_000, input_tokens=used, kind="input"),
-        )
+        messages: list[Any] = [{"role": "user", "content": content}]
+        request = Request(format=OPENAI, original=messages, messages=messages)
+        asked = Call(options(), request, Calibration())
+        found = TokenLimit(limit=1_000, input_tokens=used, kind="input")
+        calibrate(asked.request, asked.calibration, found)
         assert asked.calibration.learnt is learnt
 
     @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.conversations import bot, user
 from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter import Compacter
@@ -49,7 +50,7 @@ def ask(
 ) -> tuple[ScriptedModel, list[Event], list[Any]]:
     model = ScriptedModel(window=window)
     told = list[Event]()
-    history = [*talk(turns), {"role": "user", "content": asked}]
+    history = [*talk(turns), user(asked)]
     options.setdefault("summarizer", "extractive")
     Compacter(on_event=told.append, **options).wrap(model.completion)("m", history)
     return model, told, history
@@ -121,7 +122,7 @@ class TestRetrievedText:
             return "done"
 
         call = Compacter(summarizer="extractive", retrieved=MARKS).wrap(completion)
-        assert call([{"role": "user", "content": ASKED}]) == "done"
+        assert call([user(ASKED)]) == "done"
         assert len(sizes) == 3
         assert sizes == sorted(sizes, reverse=True)
 
@@ -204,11 +205,7 @@ class TestAToolResultBesideTheUsersWords:
                 raise token_limit_error(
                     "openai" if numbers else "bedrock", limit=1_000, input_tokens=tokens
                 )
-            return {
-                "choices": [
-                    {"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
-                ]
-            }
+            return {"choices": [{"message": bot("ok"), "finish_reason": "stop"}]}
 
         options = {"summarizer": "extractive", "retrieved": MARKS, **options}
         compacter = Compacter(on_event=told.append, **options)
@@ -276,7 +273,7 @@ class TestTheNoteOnGivingUp:
         return str(refused.value.__notes__[-1])
 
     def test_names_the_message_its_size_and_what_helps(self) -> None:
-        note = self.note([*talk(8), {"role": "user", "content": ASKED}])
+        note = self.note([*talk(8), user(ASKED)])
         assert ", the last user message: 19,044 " in note
         assert "characters, about 4," in note
         assert "tokens of 500 allowed" in note
@@ -287,7 +284,7 @@ class TestTheNoteOnGivingUp:
         [
             ([{"role": "system", "content": PAGES}, *talk(5)], {}, ["message 1 of ", "system"]),
             (
-                [*talk(5), {"role": "assistant", "content": PAGES}, *talk(1)],
+                [*talk(5), bot(PAGES), *talk(1)],
                 {"settings": {"pin": lambda message: len(message["content"]) > 1_000}},
                 ["remove its pin"],
             ),
@@ -312,7 +309,7 @@ class TestTheNoteOnGivingUp:
         assert [text for text in named if text not in note] == []
 
     def test_no_text_of_a_message_is_in_it(self) -> None:
-        assert "harbour" not in self.note([{"role": "user", "content": ASKED}])
+        assert "harbour" not in self.note([user(ASKED)])
 
 
 def first(text: str, characters: int) -> str:

@@ -61,7 +61,7 @@ class TestACalibration:
         """A server that was restarted with more context gets all of it."""
         learnt = Calibration()
         learnt.state_window(8_000)
-        learnt.take(7_000)
+        learnt.take(8_000)
         assert learnt.window == 8_000
         learnt.take(9_500)
         assert learnt.window is None
@@ -98,6 +98,17 @@ class TestACalibration:
         learnt.state_window(8_000)
         assert learnt.window == 8_000
         assert learnt.taken == 0
+
+    @pytest.mark.parametrize(
+        ("known", "refused", "window"),
+        [(True, 7_999, None), (True, 8_000, 8_000), (True, 9_000, 8_000), (False, 7_999, 8_000)],
+    )
+    def test_a_smaller_refused_request_refutes_a_window_if_sizes_are_known(
+        self, *, known: bool, refused: int, window: int | None
+    ) -> None:
+        learnt = Calibration(window=8_000, learnt=known)
+        learnt.refuse(refused)
+        assert learnt.window == window
 
 
 def grow(completion: Any, turns: int) -> None:

@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
 
-COMMANDS = ("explain", "plan", "compact", "report", "doctor", "serve", "run")
+COMMANDS = ("explain", "plan", "compact", "search", "report", "doctor", "serve", "run")
 PROGRAM = "from compacter.tools.cli import main; main()"
 
 
@@ -68,7 +68,10 @@ def test_the_help_lists_every_command(run: Run) -> None:
         "plan chat.json --conversation 0",
         "compact chat.json --budget 0",
         "compact chat.json --ratio 3",
+        "compact chat.json --model m --extractive",
         "compact chat.json -o no/folder",
+        "search chat.json x --limit 0",
+        "search chat.json x --conversation 3",
         "report nofile -o x.html",
         "report chat.json -o no/folder",
         "doctor --memory foo",
@@ -148,6 +151,7 @@ EVENT = {
 PIPED = (
     "explain error.txt -v",
     "compact chat.json -o shorter.json --window 900",
+    "search chat.json harbour",
     "report events.jsonl -o report.html --force",
     "doctor",
     "--help",

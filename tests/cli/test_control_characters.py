@@ -47,6 +47,8 @@ def test_events_of_others_are_printed_escaped(run: Run, events: str, words: str)
         "plan chat.json",
         "plan chat.json --json",
         "compact chat.json --json -o out.json",
+        "search chat.json lighthouse",
+        "search chat.json lighthouse --json",
     ],
 )
 def test_names_in_a_conversation_are_printed_escaped(run: Run, folder: Path, words: str) -> None:

@@ -1,4 +1,4 @@
-"""``plan`` and ``compact``, on files of every API's shape."""
+"""``plan``, ``compact`` and ``search``, on files of every API's shape."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_compact_writes_the_format_that_it_read(
     before = request(name, chat)
     write("in.json", before)
 
-    told = run("compact", "in.json", "-o", "out.json", "--budget", "2500")
+    told = run("compact", "in.json", "-o", "out.json", "--extractive", "--budget", "2500")
 
     assert told.code == 0, told.err
     after = json.loads(Path("out.json").read_text())
@@ -64,15 +64,17 @@ def test_compact_writes_the_format_that_it_read(
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_plan_reads_it(run: Run, write: Write, chat: list[Line], name: str) -> None:
+def test_plan_and_search_read_it(run: Run, write: Write, chat: list[Line], name: str) -> None:
     write("in.json", request(name, chat))
     planned = run("plan", "in.json", "--json", "--window", "800")
+    found = run("search", "in.json", "how deep is harbour 7", "--json")
     assert planned.data["wire_format"] == name
     assert (
         planned.data["compacted_characters"] + planned.data["kept_characters"]
         == planned.data["characters"]
     )
     assert not planned.data["fits"]
+    assert any("Harbour 7 has 11 metres" in passage["text"] for passage in found.data)
 
 
 def test_a_list_a_line_a_message_and_a_line_a_conversation_are_read(
@@ -332,12 +334,26 @@ def test_half_a_surrogate_pair_goes_through_every_command(
     (folder / "chat.json").write_text(json.dumps(cut))
     assert run("compact", "chat.json", "-o", "out.json").code == 0
     assert json.loads((folder / "out.json").read_bytes())[-1] == chat[-1]
+    assert run("search", "chat.json", "lighthouse").code == 0
     assert run("plan", "out.json", "--json").code == 0
 
 
 def test_declared_rules_stand_in_the_summary(run: Run, write: Write, chat: list[Line]) -> None:
     write("chat.json", chat)
     assert "Answer in metres." in run("compact", "chat.json", "--rule", "Answer in metres.").out
+
+
+def test_search_tells_where_and_fails_where_nothing_is(
+    run: Run, write: Write, chat: list[Line]
+) -> None:
+    write("chat.json", chat)
+    told = run("search", "chat.json", "berth B-9", "--limit", "1")
+    assert told.code == 0
+    assert "message 21 (index 20), assistant" in told.out
+    (passage,) = run("search", "chat.json", "berth B-9", "--limit", "1", "--json").data
+    assert (passage["message"], passage["index"]) == (21, 20)
+    assert run("search", "chat.json", "zeppelin").code == 1
+    assert run("search", "chat.json", " ").code == 2
 
 
 def test_standard_input_is_read(run: Run, chat: list[Line]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
+from compacter.events import Event
 from compacter.observe import JsonLines
 from compacter.testing import ScriptedModel
 from compacter.tools.report import page, read_lines, stories
@@ -22,12 +23,21 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def events(folder: Path) -> Path:
-    """Lines of the sink while a conversation overflows again and again."""
+    """Lines of hooks while a conversation overflows again and again: half from the sink, half from
+    a user's own hook.
+    """
     path = folder / "events.jsonl"
+    sink = JsonLines(path, texts=True)
+
+    def hook(event: Event) -> None:
+        if event.attempt == 1:
+            sink(event)
+        else:
+            with path.open("a") as file:
+                file.write(f"{event.model_dump_json()}\n")
+
     model = ScriptedModel(window=1_000, replies="It is noted. " * 20)
-    call = Compacter(summarizer="extractive", on_event=JsonLines(path, texts=True)).wrap(
-        model.completion
-    )
+    call = Compacter(summarizer="extractive", on_event=hook).wrap(model.completion)
     talk: list[Line] = []
     for number in range(24):
         talk.append(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conversations import bot, user
 from tests.effort import grows_linearly, repeated
 
 import compacter
@@ -66,7 +67,7 @@ class TestTruncate:
 
     def test_a_summary_alone_is_nothing_to_drop(self) -> None:
         note = {"role": "user", "content": summary_message.compose("They talked.")}
-        kept = [note, {"role": "user", "content": "And now?"}]
+        kept = [note, user("And now?")]
         assert not Compacter(strategy=Truncate(), compact_ratio=1.0).compact(kept).changed
 
     def test_a_prior_summary_stays(self, form: Form) -> None:
@@ -112,11 +113,12 @@ class TestClearToolResults:
         [
             ([401, 400, 401, 401, 401, 401], {}, [0, 2]),
             ([3_000] * 4, {"keep_recent": 1, "exclude": ["read"]}, [0, 2]),
+            ([3_000] * 2, {}, []),
             ([3_000] * 3, {}, []),
             ([3_000] * 4, {}, [0]),
             ([5] * 6, {"keep_recent": 0}, []),
         ],
-        ids=["400 characters", "named tools", "three", "one more", "nothing large"],
+        ids=["400 characters", "named tools", "two", "three", "one more", "nothing large"],
     )
     def test_old_large_results_are_cleared_once(
         self, form: Form, sizes: list[int], options: Any, cleared: list[int]
@@ -140,12 +142,7 @@ class TestClearToolResults:
                 {"role": "user", "content": [result, said]},
             ]
 
-        items = [
-            {"role": "user", "content": "Look."},
-            *seen(0),
-            *seen(1),
-            {"role": "user", "content": "And now?"},
-        ]
+        items = [user("Look."), *seen(0), *seen(1), user("And now?")]
         made = Compacter(strategy=ClearToolResults(keep_recent=1)).compact(
             items, wire_format="anthropic"
         )
@@ -248,10 +245,10 @@ class TestShorten:
         function = {"name": "write", "arguments": json.dumps({"text": "x" * 5_000})}
         call = {"id": "c", "type": "function", "function": function}
         items = [
-            {"role": "user", "content": "Write it."},
+            user("Write it."),
             {"role": "assistant", "content": "I will. " * 40, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "c", "content": LONG},
-            {"role": "user", "content": "And now?"},
+            user("And now?"),
         ]
         made = Compacter(strategy=Shorten()).compact(items, budget=6_000)
         assert made.messages[1] is items[1]
@@ -259,7 +256,7 @@ class TestShorten:
 
     def test_a_text_of_a_hundred_characters_stays_beside_a_long_one(self) -> None:
         texts = [{"type": "text", "text": text} for text in ("w" * 100, LONG, LONG)]
-        items = [{"role": "assistant", "content": texts}, {"role": "user", "content": "And now?"}]
+        items = [bot(texts), user("And now?")]
         made = Compacter(strategy=Shorten()).compact(items, budget=2_000)
         short, *long = (part["text"] for part in made.messages[0]["content"])
         assert short == "w" * 100

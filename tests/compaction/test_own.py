@@ -6,13 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.conversations import user
 
-from compacter import (
-    Compacter,
-    CompactionEvent,
-    CompactionPlan,
-    CompactionStrategy,
-)
+from compacter import Compacter, CompactionEvent, CompactionPlan, CompactionStrategy
 from compacter.effects import AskSummarizer
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, get_format
@@ -71,7 +67,7 @@ def talk(turns: int = 14) -> list[Chat]:
             {"role": "tool", "tool_call_id": f"c{number % 2}", "content": "seen".ljust(160, "r")}
         )
         history.append({"role": "assistant", "content": "I see. ".ljust(160, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
+    return [*history, user("And now?")]
 
 
 def run(strategy: Any, **options: Any) -> tuple[Any, list[Any]]:
@@ -103,10 +99,7 @@ def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> No
     seen: dict[str, Any] = {}
 
     def fitting(task: CompactionPlan) -> list[Any]:
-        seen["head"], seen["read"] = (
-            task.head,
-            [part.text for part in task.parts([1, 2])],
-        )
+        seen["head"], seen["read"] = (task.head, [part.text for part in task.parts([1, 2])])
         for count in range(len(task.messages), 0, -1):
             kept = task.keep(range(len(task.messages) - count, len(task.messages)))
             if task.fits(kept):
@@ -124,11 +117,11 @@ def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> No
 
 def test_one_may_ask_the_summarizer_and_its_costs_are_counted() -> None:
     def asks(task: CompactionPlan) -> Any:
-        reply = yield AskSummarizer([{"role": "user", "content": "Sum up."}], 100)
+        reply = yield AskSummarizer([user("Sum up.")], 100)
         return task.replace_head(reply.text)
 
     def fails(task: CompactionPlan) -> Any:
-        yield AskSummarizer([{"role": "user", "content": "Sum up."}], 100)
+        yield AskSummarizer([user("Sum up.")], 100)
         raise LookupError("lost")
 
     usage = {"prompt_tokens": 9, "completion_tokens": 2}
@@ -156,7 +149,7 @@ def test_one_that_asks_for_something_else_is_told_of() -> None:
 
 
 def test_a_tuple_will_do_and_so_will_a_note_without_the_tag() -> None:
-    note = {"role": "user", "content": "(some left out)"}
+    note = user("(some left out)")
     result, _ = run(Says(lambda task: (task.messages[0], note, *task.messages[-9:])))
     assert result.event.strategy == "says"
     assert note in result.messages
@@ -251,7 +244,7 @@ def test_edits_that_are_announced_are_taken_one_for_one() -> None:
     assert result.event.strategy == "says"
     assert len(result.discarded) == 14
 
-    strangers = [{"role": "user", "content": "a"}] * 3
+    strangers = [user("a")] * 3
     stuffed = Terse(lambda task: [*first_words(task)[:-1], *strangers, task.messages[-1]])
     assert run(stuffed)[0].event.strategy == "extractive"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.compaction.conftest import carried_out, plan, refused
-from tests.conversations import history, talk
+from tests.conversations import history, talk, user
 
 from compacter import (
     Chain,
@@ -30,7 +30,7 @@ from compacter.summary.message import Summary
 OPENAI = get_format("openai")
 TALK = history(10, 100)
 WAITING: list[Any] = [
-    {"role": "user", "content": "Look."},
+    user("Look."),
     {
         "role": "assistant",
         "content": "x" * 4_000,
@@ -130,7 +130,7 @@ def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> No
 class TestACutThatAHookHasChosen:
     @pytest.mark.parametrize(("cut", "first"), [(11, 11), (20, 20)])
     def test_holds_for_what_a_strategy_has_left(self, cut: int, first: int) -> None:
-        talk = [*history(10, 100), {"role": "user", "content": "?"}]
+        talk = [*history(10, 100), user("?")]
 
         def dropping(task: CompactionPlan) -> list[Any]:
             return [message for at, message in enumerate(task.messages) if at not in (1, 2, 10)]
@@ -142,12 +142,7 @@ class TestACutThatAHookHasChosen:
         ("messages", "first", "cut", "there"),
         [
             (
-                [
-                    {"role": "user", "content": "Look."},
-                    *look(0, 2_000),
-                    *look(1, 2_000),
-                    *look(2, 2_000),
-                ],
+                [user("Look."), *look(0, 2_000), *look(1, 2_000), *look(2, 2_000)],
                 ClearToolResults(keep_recent=1),
                 3,
                 3,
@@ -204,7 +199,7 @@ class TestAStrategyThatFails:
         assert (made.event.strategy, made.event.fallback) == ("shorten", False)
 
     def test_has_no_fallback_that_would_make_the_list_larger(self) -> None:
-        messages = [{"role": "user", "content": "Hi."}, *TALK]
+        messages = [user("Hi."), *TALK]
         hook: Any = lambda plan: replace(plan, cut=1)  # noqa: E731
         assert (
             not Compacter(strategy=fails, fallback="truncate", before_compaction=hook)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.compaction.conftest import carried_out, refused
+from tests.conversations import user
 
 from compacter import Compacter, CompactionError, CompactionPlan, Truncate
 from compacter.compaction.conversation import Conversation
@@ -27,7 +28,7 @@ TALK: list[Any] = [
     for turn in range(10)
     for role in ("user", "assistant")
 ]
-QUESTION: Any = {"role": "user", "content": "And now?"}
+QUESTION: Any = user("And now?")
 
 
 def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> CompactionPlan:
@@ -101,12 +102,7 @@ class TestWhoIsAsked:
             ({"redact": str.upper}, {"trigger": "prepared"}, "openai", False),
             ({"summarizer": len}, {"trigger": "prepared"}, "openai", False),
             # It is too long for one prompt.
-            (
-                {},
-                {"trigger": "prepared", "calibration": Calibration(window=600)},
-                "openai",
-                False,
-            ),
+            ({}, {"trigger": "prepared", "calibration": Calibration(window=600)}, "openai", False),
         ],
     )
     def test_the_model_at_the_end_of_the_conversation_where_it_is_made_ahead(
@@ -277,10 +273,7 @@ class TestWithoutAModel:
 
     @pytest.mark.parametrize(
         ("prior", "notes"),
-        [
-            (Summary("They met in Tane."), ()),
-            (Summary(quoted="User: Be brief."), ()),
-        ],
+        [(Summary("They met in Tane."), ()), (Summary(quoted="User: Be brief."), ())],
     )
     def test_an_earlier_summary_stays_where_nothing_else_can_be_read(
         self, prior: Summary, notes: tuple[str, ...]
@@ -323,7 +316,7 @@ class TestWithoutAModel:
         rule = "Never name a ship in a letter."
         said = "The harbour of Tane has seven piers."
         talk = [
-            {"role": "user", "content": f"{rule} {said} {'Ship 1 lies in bay 7. ' * 20}"},
+            user(f"{rule} {said} {'Ship 1 lies in bay 7. ' * 20}"),
             {"role": "assistant", "content": "Ship 2 lies in bay 14. " * 20},
             {"role": "system", "content": said},
             *TALK,
@@ -397,9 +390,7 @@ class TestEntries:
             texts.extend(part.text for part in task.parts())
             return task.messages
 
-        prior, filler = (
-            {"role": "user", "content": text} for text in (compose("They met."), FILLERS["user"])
-        )
+        prior, filler = (user(text) for text in (compose("They met."), FILLERS["user"]))
         Compacter(strategy=reading, compact_ratio=1.0).compact(
             [prior, TALK[1], filler, *TALK[3:], QUESTION]
         )

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out, refused
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize
+from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration, Sizes
+from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
 
@@ -51,6 +52,17 @@ def test_a_strategy_of_ones_own_may_hand_its_task_to_it() -> None:
 
     asked = ask(Compacter(strategy=first, summary_prompt="In French, please.").options)
     assert "In French, please." in asked.messages[0]["content"]
+
+
+@pytest.mark.parametrize("given", [{"keep_recent": 5}, [5]])
+@pytest.mark.parametrize("kind", [Summarize, Truncate])
+def test_an_argument_that_a_strategy_lacks_is_told_where_it_belongs(kind: Any, given: Any) -> None:
+    """``Truncate(5)`` gets an error that names the options that are meant."""
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"^{kind.__name__} takes no arguments; .*compact_ratio and preserve_recent_turns",
+    ):
+        kind(**given) if isinstance(given, dict) else kind(*given)
 
 
 @pytest.mark.parametrize("option", ["summary_prompt", "max_summary_tokens"])

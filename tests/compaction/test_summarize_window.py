@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.compaction.conftest import carried_out, refused
+from tests.conversations import bot, user
 from tests.effort import times
 
 from compacter import Compacter, CompactionEvent
@@ -76,11 +77,7 @@ def test_a_summarizer_that_never_stops_in_time_costs_one_more_call_than_another(
         tokens = sum(len(message["content"]) for message in messages) // 4
         if tokens > 6_000:
             raise token_limit_error(limit=6_000, input_tokens=tokens)
-        return {
-            "choices": [
-                {"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}
-            ]
-        }
+        return {"choices": [{"message": bot("Noted."), "finish_reason": "stop"}]}
 
     completion = Compacter(summarizer=verbose, on_compaction=events.append).wrap(provider)
     history: list[Any] = []
@@ -129,13 +126,13 @@ def test_no_compaction_asks_more_than_twice_for_each_piece_and_twice_more(
         tokens = sum(len(message["content"]) for message in messages) // 4
         if tokens > window:
             raise token_limit_error(limit=window, input_tokens=tokens)
-        return {"choices": [{"message": {"role": "assistant", "content": "Noted."}}]}
+        return {"choices": [{"message": bot("Noted.")}]}
 
     history = [
         {"role": ("user", "assistant")[n % 2], "content": f"Pier {n} has {n * 7} lamps. " * 40}
         for n in range(window * 4 // 800)
     ]
-    history.append({"role": "user", "content": "And now?"})
+    history.append(user("And now?"))
     summarizer = Verbose(summarizer_window, answer)
     compacter = Compacter(summarizer=summarizer, on_compaction=events.append, recall=None)
     compacter.wrap(provider)(model="m", messages=history)
@@ -143,3 +140,29 @@ def test_no_compaction_asks_more_than_twice_for_each_piece_and_twice_more(
         assert event.summarizer_calls <= 2 * event.chunks + 2
         assert event.chunks <= 6 * window / summarizer_window + 2
         assert not event.fallback
+
+
+def test_a_model_that_reasons_gets_the_room_by_smaller_pieces() -> None:
+    """Its first answer was cut off, and the prompt left no more of the window."""
+    limits: list[int] = []
+
+    def summarize(messages: list[Any], max_tokens: int) -> dict[str, Any]:
+        limits.append(max_tokens)
+        is_written = max_tokens > 5_000  # The tokens that it reasons for.
+        message = {"role": "assistant", "content": "They spoke." if is_written else None}
+        finish = "stop" if is_written else "length"
+        return {"choices": [{"message": message, "finish_reason": finish}]}
+
+    def completion(messages: list[Any]) -> str:
+        size = sum(len(message["content"]) for message in messages) // 4
+        if size > 32_000:
+            raise token_limit_error(limit=32_000, input_tokens=size)
+        return "well"
+
+    events: list[Any] = []
+    talk = [{"role": "user", "content": f"Turn {turn}: ".ljust(900, "x")} for turn in range(180)]
+    wrapped = Compacter(summarizer=summarize, on_compaction=events.append).wrap(completion)
+
+    assert wrapped(messages=talk) == "well"
+    assert limits[0] < 5_000 < min(limits[1:])
+    assert [(event.fallback, event.chunks_without_model) for event in events] == [(False, 0)]

@@ -10,7 +10,7 @@ import pytest
 from tests.kit import refusals
 
 from compacter import Compacter
-from compacter.messages.replies import NO_ROOM, detect_in_reply
+from compacter.messages.refusals import NO_ROOM, detect_in_reply
 from compacter.overflow import TokenLimit
 
 TEXT = "prompt is too long: 9000 tokens > 8192 maximum"
@@ -116,7 +116,7 @@ def test_a_quiet_reply_without_usage_is_neither_searched_for_an_error_nor_for_us
 ) -> None:
     """Each search takes ten to thirty microseconds; a quiet call may take one."""
     searched: list[str] = []
-    monkeypatch.setattr("compacter.messages.replies._detect", lambda _: searched.append("error"))
+    monkeypatch.setattr("compacter.messages.refusals._detect", lambda _: searched.append("error"))
     monkeypatch.setattr("compacter.messages.replies.first", lambda *_: searched.append("usage"))
 
     def answer(messages: list[dict[str, str]]) -> dict[str, Any]:

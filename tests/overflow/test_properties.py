@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.effort import times
 from tests.overflow.phrases import detect_text
 
-from compacter.messages.replies import detect_in_reply
+from compacter.messages.refusals import detect_in_reply
 from compacter.overflow import TokenLimit, detect_token_limit
 
 SEPARATORS = ["", ",", ".", "_", "'", " ", "\u202f", "\u2009", "\u00a0"]

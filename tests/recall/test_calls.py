@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.conversations import Chat, bot, user
 
 from compacter import Compacter, History, InProcessMemory, Quotes
 from compacter.compaction.conversation import Conversation
@@ -23,7 +24,6 @@ from compacter.recall.index import Index
 from compacter.recall.turns import Recall
 from compacter.testing import token_limit_error
 
-Chat = dict[str, Any]
 FACT = "The spare key of the boathouse hangs behind the copper kettle in the pantry."
 QUESTION = "Where does the spare key of the boathouse hang?"
 SUMMARY = "They spoke of the house and of the lake."
@@ -51,9 +51,7 @@ class Model:
             self.rejected.append(self.requests[-1])
             raise token_limit_error(limit=self.window, input_tokens=size // 4)
         return {
-            "choices": [
-                {"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}
-            ],
+            "choices": [{"message": bot("Noted."), "finish_reason": "stop"}],
             "usage": {"prompt_tokens": size // 4, "completion_tokens": 2},
         }
 
@@ -85,24 +83,11 @@ def texts(message: Chat) -> list[str]:
 
 
 def house(question: str = QUESTION, turns: int = 60, fact: str = FACT) -> list[Chat]:
-    history: list[Chat] = [
-        {"role": "user", "content": fact},
-        {"role": "assistant", "content": "I will remember."},
-    ]
+    history: list[Chat] = [user(fact), bot("I will remember.")]
     for turn in range(turns):
-        history.append(
-            {
-                "role": "user",
-                "content": (f"Room {turn} wants paint number {turn * 7}, and new curtains."),
-            }
-        )
-        history.append(
-            {
-                "role": "assistant",
-                "content": (f"Paint {turn * 7} for room {turn} stands on the list now."),
-            }
-        )
-    return [*history, {"role": "user", "content": question}]
+        history.append(user(f"Room {turn} wants paint number {turn * 7}, and new curtains."))
+        history.append(bot(f"Paint {turn * 7} for room {turn} stands on the list now."))
+    return [*history, user(question)]
 
 
 def summarize(messages: list[Chat], **_: Any) -> str:
@@ -129,21 +114,16 @@ def test_the_next_call_of_a_conversation_is_quoted_to_from_its_record() -> None:
     completion = compacting().wrap(model.completion)
     completion(messages=house("Go on."))
 
-    completion(
-        messages=[
-            *house("Go on."),
-            {"role": "assistant", "content": "Gone."},
-            {"role": "user", "content": QUESTION},
-        ]
-    )
+    completion(messages=[*house("Go on."), bot("Gone."), user(QUESTION)])
 
     assert len(model.rejected) == 1
     assert FACT in model.quotes
 
 
-def test_a_conversation_without_a_record_is_never_quoted_to_from_another_one() -> None:
+@pytest.mark.parametrize("memory", [None, InProcessMemory()], ids=["without", "with records"])
+def test_a_conversation_is_never_quoted_to_from_another_one(memory: Any) -> None:
     model = Model()
-    completion = compacting(memory=None).wrap(model.completion)
+    completion = compacting(memory=memory).wrap(model.completion)
     completion(messages=house())
     completion(messages=house(fact=FACT.replace("copper kettle", "iron anchor")))
 
@@ -166,7 +146,7 @@ def test_a_conversation_that_is_folded_again_is_quoted_to_from_all_that_was_fold
     completion(
         messages=[
             *history,
-            {"role": "assistant", "content": "Behind the kettle."},
+            bot("Behind the kettle."),
             *house("Where do the spare keys of boathouse and attic hang or lie?", fact=second),
         ]
     )
@@ -180,8 +160,8 @@ def test_a_trigger_is_window_enough_where_no_refusal_tells_one() -> None:
     model = Model(window=10_000)
     completion = compacting(trigger_tokens=WINDOW).wrap(model.completion)
     completion(messages=house("Go on."))
-    answered = [*house("Go on."), {"role": "assistant", "content": "Gone."}]
-    completion(messages=[*answered, {"role": "user", "content": QUESTION}])
+    answered = [*house("Go on."), bot("Gone.")]
+    completion(messages=[*answered, user(QUESTION)])
 
     assert not model.rejected
     assert FACT in model.quotes
@@ -324,7 +304,7 @@ class TestTheTurn:
     def test_is_another_one_where_its_question_was_edited(self) -> None:
         recall = Recall(Quotes(), None, print)
         view = self.view()
-        paint = [*view[:-1], {"role": "user", "content": "Which paint did room 17 want?"}]
+        paint = [*view[:-1], user("Which paint did room 17 want?")]
         assert FACT in self.quoted(recall, view, 2_000)
         assert "119" in self.quoted(recall, paint, 2_000)
 
@@ -368,10 +348,7 @@ class TestWhatIsReadAgain:
         completion = compacting().wrap(Model().completion)
         history = house("Go on.")
         completion(messages=history)
-        history += [
-            {"role": "assistant", "content": "Gone."},
-            {"role": "user", "content": QUESTION},
-        ]
+        history += [bot("Gone."), user(QUESTION)]
         completion(messages=history)
         taken = self.read_by(monkeypatch)
 
@@ -386,18 +363,11 @@ class TestWhatIsReadAgain:
         completion = compacting().wrap(model.completion)
         history = house("Go on.", fact="A spare key of the boathouse was lost.")
         completion(messages=history)
-        question = {"role": "user", "content": QUESTION}
-        completion(messages=[*history, {"role": "assistant", "content": FACT}, question])
+        question = user(QUESTION)
+        completion(messages=[*history, bot(FACT), question])
         assert model.quotes == ""
 
-        completion(
-            messages=[
-                *history,
-                {"role": "assistant", "content": "Gone."},
-                {"role": "user", "content": "Good."},
-                question,
-            ]
-        )
+        completion(messages=[*history, bot("Gone."), user("Good."), question])
 
         assert "was lost" in model.quotes
 
@@ -409,20 +379,11 @@ class TestWhatIsReadAgain:
         completion = compacter.wrap(model.completion)
         history = house("Go on.", turns=200)
         completion(messages=history)
-        history += [
-            {"role": "assistant", "content": "Gone."},
-            *house("And now?", fact="Now the attic."),
-        ]
+        history += [bot("Gone."), *house("And now?", fact="Now the attic.")]
         taken = self.read_by(monkeypatch)
 
         completion(messages=history)
-        completion(
-            messages=[
-                *history,
-                {"role": "assistant", "content": "Well."},
-                {"role": "user", "content": QUESTION},
-            ]
-        )
+        completion(messages=[*history, bot("Well."), user(QUESTION)])
 
         assert compacter.totals.rounds == 2
         # Of 527 messages: the 124 new ones, then the 122 of them that are compacted, and the rest.
@@ -434,13 +395,9 @@ class TestWhatIsReadAgain:
         completion = compacting().wrap(model.completion)
         base = house("Go on.")
         completion(messages=base)
-        heron = {"role": "assistant", "content": "A heron nests by the weir of the boathouse."}
+        heron = bot("A heron nests by the weir of the boathouse.")
         one = [*base, heron, *house("Who nests by the weir?", fact="Now the attic.")]
-        other = [
-            *base,
-            {"role": "assistant", "content": "Gone."},
-            *house("Who nests by the weir?", fact="And the loft."),
-        ]
+        other = [*base, bot("Gone."), *house("Who nests by the weir?", fact="And the loft.")]
         completion(messages=one)
         assert "heron" in model.quotes
 
@@ -471,10 +428,7 @@ class TestNoQuotes:
     def test_what_is_in_view_is_not_quoted(self) -> None:
         model = Model()
         history = house(fact="Hello.")
-        history[-1:-1] = [
-            {"role": "user", "content": FACT},
-            {"role": "assistant", "content": "You said so."},
-        ]
+        history[-1:-1] = [user(FACT), bot("You said so.")]
         compacting().wrap(model.completion)(messages=history)
 
         assert model.quotes == ""
@@ -486,7 +440,7 @@ class TestNoQuotes:
             requests.append(messages)
             if len(messages) > 60:
                 raise ValueError("The prompt is too long.")
-            return {"choices": [{"message": {"role": "assistant", "content": "Noted."}}]}
+            return {"choices": [{"message": bot("Noted.")}]}
 
         compacting().wrap(completion)(messages=house())
 
@@ -504,7 +458,7 @@ class TestARefusalWithQuotes:
                 raise token_limit_error(limit=WINDOW, input_tokens=len(text_of(messages)) // 4)
             if any(TAG in text_of(message) for message in messages):
                 raise limit(len(text_of(messages)) // 4)
-            return {"choices": [{"message": {"role": "assistant", "content": "Noted."}}]}
+            return {"choices": [{"message": bot("Noted.")}]}
 
         return requests, completion
 
@@ -547,19 +501,9 @@ def test_no_quote_causes_a_refusal_with_a_window_learnt_from_the_error() -> None
     history = house()
     completion = compacting().wrap(model.completion)
     for turn in range(60):
-        history.append(
-            {
-                "role": "user",
-                "content": (f"Which paint did room {turn} want, and which curtains?"),
-            }
-        )
+        history.append(user(f"Which paint did room {turn} want, and which curtains?"))
         completion(messages=history)
-        history.append(
-            {
-                "role": "assistant",
-                "content": (f"Answer {turn}: the list says so, in a line for that room."),
-            }
-        )
+        history.append(bot(f"Answer {turn}: the list says so, in a line for that room."))
 
     assert any(TAG in text_of(request) for request in model.requests)
     assert model.rejected
@@ -598,27 +542,13 @@ class TestWhatNeverSeesThem:
         model = Model()
         completion = compacting().wrap(model.completion)
         completion(messages=house())
-        history = [
-            *house()[:-1],
-            *model.requests[-1][-2:],
-            {"role": "assistant", "content": "Behind the kettle."},
-        ]
+        history = [*house()[:-1], *model.requests[-1][-2:], bot("Behind the kettle.")]
 
         completion(messages=[*history, *house("Which paint did room 3 want?")[2:]])
 
         assert text_of(model.requests[-1]).count(TAG) == 1
         assert "paint number 21" in model.quotes
         assert "User, message 0: User" not in model.quotes
-
-    def test_conversations_are_never_mixed(self) -> None:
-        model = Model()
-        completion = compacting().wrap(model.completion)
-        completion(messages=house())
-
-        completion(messages=house(fact="The spare key of the boathouse hangs in the shed."))
-
-        assert "in the shed" in model.quotes
-        assert "copper kettle" not in model.quotes
 
     def test_what_redact_takes_out_is_not_quoted(self) -> None:
         model = Model()
@@ -670,10 +600,7 @@ class TestByHand:
 def folded_history(**options: Any) -> History:
     history = History(house()[:-1], compacter=compacting(), **options)
     history.compact(summary=SUMMARY)
-    history += [
-        {"role": "user", "content": "Now the garden."},
-        {"role": "assistant", "content": "The garden it is."},
-    ]
+    history += [user("Now the garden."), bot("The garden it is.")]
     history.compact(summary=SUMMARY)
     return history
 
@@ -685,8 +612,8 @@ class TestAHistory:
         completion = compacting().wrap(model.completion)
         history.extend(house("Go on."))
         completion(messages=history)  # type: ignore[arg-type]
-        history.append({"role": "assistant", "content": "Gone."})
-        history.append({"role": "user", "content": QUESTION})
+        history.append(bot("Gone."))
+        history.append(user(QUESTION))
 
         completion(messages=history)  # type: ignore[arg-type]
 
@@ -702,7 +629,7 @@ class TestAHistory:
     def test_its_copy_holds_the_archive_and_goes_its_own_way(self) -> None:
         history = folded_history()
         clone = history.copy()
-        clone.append({"role": "user", "content": "The gate of the vineyard squeaks."})
+        clone.append(user("The gate of the vineyard squeaks."))
         clone.compact(summary=SUMMARY)
 
         assert clone.search(QUESTION)[0].text == FACT

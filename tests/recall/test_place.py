@@ -77,34 +77,20 @@ def test_quotes_in_a_history_saved_with_an_earlier_version_are_known() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["openai", "responses"])
-def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(
-    name: FormatName, quotes: str
+@pytest.mark.parametrize("alternate", [None, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_quotes_are_the_first_text_of_the_message_only_where_roles_alternate(
+    name: FormatName, quotes: str, *, alternate: bool | None
 ) -> None:
     before = history(name)
 
-    placed = with_quotes(before, name, quotes)
+    placed = with_quotes(before, name, quotes, alternate=alternate)
 
-    assert placed == [*before[:2], get_format(name).say("user", quotes), *before[2:]]
-
-
-@pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
-def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(
-    name: FormatName, quotes: str
-) -> None:
-    before = history(name)
-
-    placed = with_quotes(before, name, quotes)
-
-    assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
-    assert [*placed[:2], *placed[3:]] == [*before[:2], *before[3:]]
-
-
-@pytest.mark.parametrize("name", ["openai", "responses"])
-def test_roles_alternate_where_the_caller_says_so(name: FormatName, quotes: str) -> None:
-    placed = with_quotes(history(name), name, quotes, alternate=True)
-
-    assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
+    if alternate or name in ("anthropic", "gemini", "bedrock"):
+        assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
+        assert [*placed[:2], *placed[3:]] == [*before[:2], *before[3:]]
+    else:
+        assert placed == [*before[:2], get_format(name).say("user", quotes), *before[2:]]
 
 
 @pytest.mark.parametrize("name", FORMATS)

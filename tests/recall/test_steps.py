@@ -81,8 +81,12 @@ def test_steps_can_be_left_out() -> None:
     assert quotes(run("I tighten the valve of quail-77.", recall=Quotes(steps=False))) == ""
 
 
-def chosen(said: list[str], asked: str, request: str = "") -> list[str]:
-    parts = [Part("user", "text", text, "", at) for at, text in enumerate(said)]
+def chosen(said: list[str], asked: str, request: str = "", *, told: int = 999) -> list[str]:
+    """The lines for a task, of what the user said; from ``told`` on a tool did."""
+    parts = [
+        Part("tool", "result", text, "", at) if at >= told else Part("user", "text", text, "", at)
+        for at, text in enumerate(said)
+    ]
     quoter = Quoter(Index(parts), 2_000, texts=[asked], request=request)
     quoter.remind()
     made = quoter.quotation(STEP_NOTE)
@@ -134,17 +138,8 @@ def test_what_the_user_told_in_passing_is_not_hidden_by_lists_that_name_the_thin
         "saved scan of the dialysis phantom as lamp.dcm",
     ]
     others = [f"page whoever is responsible, since a pump broke in ward{n}" for n in range(12)]
-    said = [told, *NOISE, *lists, *others]
-    parts = [
-        Part("user" if text == told else "tool", "text" if text == told else "result", text, "", at)
-        for at, text in enumerate(said)
-    ]
     asked = "Next I page whoever is responsible, since a pump broke in dialysis."
-    quoter = Quoter(Index(parts), 2_000, texts=[asked])
-    quoter.remind()
-    made = quoter.quotation(STEP_NOTE)
-    assert made is not None
-    assert told in [passage.text for passage in made.passages]
+    assert told in chosen([told, *NOISE, *lists, *others], asked, told=1)
 
 
 @pytest.mark.parametrize(
@@ -163,11 +158,7 @@ def test_what_a_step_prints_or_has_carried_out_asks_for_nothing(note: str, resul
 def test_boilerplate_of_results_brings_nothing() -> None:
     """A word in several results is not a name."""
     said = [f"command {number} was run\nProcess group of the shell" for number in range(9)]
-    parts = [Part("tool", "result", text, "look", at) for at, text in enumerate(said)]
-    noise = [Part("user", "text", text, "", at + 20) for at, text in enumerate(NOISE)]
-    quoter = Quoter(Index([*parts, *noise]), 2_000, texts=["Process group of the shell"])
-    quoter.remind()
-    assert quoter.quotation() is None
+    assert chosen([*NOISE, *said], "Look for the shell of the process group", told=60) == []
 
 
 def real_looking_run() -> list[dict[str, Any]]:

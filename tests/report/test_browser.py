@@ -4,6 +4,7 @@ paper.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -137,3 +138,26 @@ def test_ten_thousand_events_are_one_page_that_opens(
     shown = opened(browser, path)
     assert shown.locator("details.story").count() >= conversations
     shown.context.close()
+
+
+def test_a_filter_leaves_the_conversations_with_the_words(browser: Browser, tmp_path: Path) -> None:
+    lines = [
+        json.dumps(
+            {
+                "event": "CompactionEvent",
+                "conversation": f"talk {number}",
+                "original_tokens": 900,
+                "compacted_tokens": 300,
+            }
+        )
+        for number in range(250)
+    ]
+    path = tmp_path / "many.html"
+    path.write_text(page(stories(read_lines(lines)[0])), encoding="utf-8")
+    shown = opened(browser, path)
+    rows = shown.locator("table.sortable tbody tr:visible")
+    assert rows.count() == 100
+    shown.get_by_role("button", name="Show 100 more").click()
+    assert rows.count() == 200
+    shown.get_by_role("searchbox").fill("talk 24")
+    assert rows.count() == 13  # 24, 124, 224, and 240 to 249

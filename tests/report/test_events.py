@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compacter import CompactionEvent
+from compacter.events import Event, MaxTokensAdjusted, MessageShortened
 from compacter.runtime import models
 from compacter.tools.report import page, read_lines, stories
 
@@ -36,6 +37,19 @@ def line_of(**changed: object) -> str:
     return json.dumps({"event": "CompactionEvent", **json.loads(event.model_dump_json())})
 
 
+@pytest.mark.parametrize("kind", Event.__subclasses__())
+def test_a_line_by_hand_is_known_by_its_fields(kind: type[Event]) -> None:
+    """A later version may have a field more."""
+    same = MaxTokensAdjusted if kind is MessageShortened else kind
+    fields = {name: None for name, field in kind.model_fields.items() if not field.exclude}
+    lines = [json.dumps(fields), json.dumps({**fields, "new": 1})]
+    if kind is CompactionEvent:
+        lines.append(FOLD.model_dump_json())
+    found, strange = read_lines(lines)
+    assert {(record.kind, record.time) for record in found} == {(same.__name__, None)}
+    assert not strange
+
+
 def test_a_line_of_the_sink_tells_its_type_and_time() -> None:
     (record,), _ = read_lines(
         [json.dumps({"event": "SomethingNew", "time": 12.5, "conversation": "k"})]
@@ -44,7 +58,7 @@ def test_a_line_of_the_sink_tells_its_type_and_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[1]", "3", '{"reason": "x"}', "[" * 100_000, '{"event": 7}']
+    "line", ["{", "[1]", "3", '{"reason": "x", "attempt": 1}', "[" * 100_000, '{"event": 7}']
 )
 def test_a_line_that_is_no_event_is_counted_and_left_out(line: str) -> None:
     found, strange = read_lines([line, "", line_of()])

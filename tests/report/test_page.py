@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -193,3 +194,17 @@ def test_failures_come_first() -> None:
     html = shown(event(conversation="glad"), failing)
     assert html.index(">sad<") < html.index(">glad<")
     assert html.index("<dt>Failures") < html.index("<dt>Compactions")
+
+
+def test_from_a_hundred_conversations_on_there_is_a_filter() -> None:
+    few = [event(conversation=f"talk {number}") for number in range(99)]
+    assert 'type="search"' not in shown(*few)
+    assert 'type="search"' in shown(*few, event(conversation="one more"))
+
+
+def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing_else() -> None:
+    """The page keeps its styles and scripts apart from the notebook's."""
+    shown_page = page(stories(read_lines([event()])[0]))
+    frame = shown_page._repr_html_()
+    assert frame.startswith('<iframe sandbox="allow-scripts"')
+    assert unescape(frame).count(shown_page) == 1

@@ -26,7 +26,8 @@ from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
 from compacter.compaction.sizes import MARGIN
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation, Trigger
-from compacter.messages.replies import NO_ROOM, SEALED, Reply, tokens_read
+from compacter.messages.refusals import NO_ROOM, SEALED
+from compacter.messages.replies import Reply, tokens_read
 from compacter.options import TriggerFacts
 
 if TYPE_CHECKING:

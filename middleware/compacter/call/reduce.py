@@ -29,7 +29,7 @@ from compacter.events import (
     SealedContentRemoved,
     Trigger,
 )
-from compacter.messages.replies import SEALED
+from compacter.messages.refusals import SEALED
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 

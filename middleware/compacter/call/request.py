@@ -14,7 +14,7 @@ from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.replies import SEALED
+from compacter.messages.refusals import SEALED
 from compacter.recall.weight import tokens, tokens_each
 from compacter.summary.message import parse
 

@@ -36,7 +36,7 @@ from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import base_memory
 from compacter.messages.format import Message
-from compacter.messages.replies import detect_sealed
+from compacter.messages.refusals import detect_sealed
 from compacter.options import Options
 from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit

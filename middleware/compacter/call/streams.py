@@ -18,7 +18,8 @@ from typing import Any
 from compacter.call.warm import wait_until_warm
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
-from compacter.messages.replies import Reply, detect_in_reply, has_content
+from compacter.messages.refusals import detect_in_reply
+from compacter.messages.replies import Reply, has_content
 from compacter.overflow import TokenLimit
 from compacter.runtime.io import IO
 from compacter.runtime.objects import with_special_methods

@@ -28,7 +28,8 @@ from compacter.errors import CompactionError, ConfigurationError, FunctionError,
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
-from compacter.messages.replies import HAS_USAGE, Reply, detect_in_reply, tokens_read
+from compacter.messages.refusals import detect_in_reply
+from compacter.messages.replies import HAS_USAGE, Reply, tokens_read
 from compacter.runtime.io import ASYNC, IO, SYNC, is_kind, is_large, run
 
 Function = Callable[..., Any]

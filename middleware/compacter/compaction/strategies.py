@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.summarize import Summarize
+from compacter.compaction.summarize import NoArguments, Summarize
 from compacter.effects import AskSummarizer
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
@@ -90,7 +90,7 @@ _NOTE = "Earlier messages were left out without a summary."
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(NoArguments):
     """Replaces the head with a note that messages were left out. A prior summary is kept below the
     note.
     """

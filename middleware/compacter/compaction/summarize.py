@@ -8,16 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from compacter.compaction.plan import CompactionPlan
 from compacter.effects import AskSummarizer
+from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
 
 if TYPE_CHECKING:
     from compacter.summary.head import Head
+
+
+class NoArguments:
+    """Base of strategies without arguments: one that is passed gets an error with what is meant."""
+
+    __slots__ = ()
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Raise ``ConfigurationError`` if there are arguments."""
+        if given or named:
+            raise ConfigurationError(
+                f"{cls.__name__} takes no arguments; how much is compacted is what the options "
+                "compact_ratio and preserve_recent_turns say"
+            )
+        return super().__new__(cls)
 
 
 class RulesTooLongError(NoSummaryError):
@@ -64,7 +80,7 @@ def _text_size(plan: CompactionPlan, *, by_model: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Summarize:
+class Summarize(NoArguments):
     """Replaces the head by a summary of it; a prior summary is compacted too, never stacked.
 
     If no summary can be made, the fallbacks of ``Compacter`` are tried, in their order.

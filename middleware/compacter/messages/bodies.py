@@ -6,7 +6,8 @@ import json
 import zlib
 from collections import defaultdict
 
-from compacter.messages.replies import detect_in_reply, error_of, has_content
+from compacter.messages.refusals import detect_in_reply, error_of
+from compacter.messages.replies import has_content
 from compacter.overflow import TokenLimit
 
 # Largest part of a body that is read, in bytes; a refusal is never that long.

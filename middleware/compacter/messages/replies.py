@@ -1,19 +1,14 @@
 """Read replies and the chunks of streams, which are dicts or objects of an SDK: text, finish
-reason, content, usage, and refusals, at the paths of each kind of API.
-
-A refusal inside HTTP 200 says "too long" and is not an answer. It comes as an error (``{"error":
-...}``, a flat event, ``response.failed``), as a stop reason, or as an answer that was cut off after
-a few tokens. ``tests/kit/refusals.py`` has every form.
+reason, content and usage, at the paths of each kind of API.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compacter.messages.fields import Json, dig, field, first, listed, text_of, word
-from compacter.overflow import TokenLimit, explain, is_sealed
+from compacter.overflow import TokenLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +160,9 @@ def _text(part: object) -> str:
 
 HAS_USAGE = frozenset({"usage", "usage_metadata", "usageMetadata", "done"})
 """Members of a reply; with any of them it has counts of tokens."""
-_READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
+READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
-_WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
+WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
 # Paths at which a provider reports that it has edited the request itself; litellm uses other
 # fields.
 _EDITED = (
@@ -188,12 +183,12 @@ def usage_of(reply: object) -> tuple[int, int]:
         if not isinstance(field(reply, "done"), bool):
             return 0, 0
         usage = reply  # Ollama's counts are members of the reply.
-    read = _count(usage, _READ)
+    read = _count(usage, READ)
     if field(usage, "prompt_tokens") is None and field(usage, "input_tokens_details") is None:
         # Anthropic and Bedrock count cached tokens apart from the input tokens, OpenAI and Gemini
         # among them.
         read += sum(_count(usage, (name,)) for name in _CACHED)
-    return read, _count(usage, _WRITTEN)
+    return read, _count(usage, WRITTEN)
 
 
 def _count(usage: Json, names: Sequence[str]) -> int:
@@ -225,125 +220,3 @@ def is_edited_by_provider(reply: object) -> bool:
         or field(reply, "stop_reason") == "compaction"
         or any(field(item, "type") == "compaction" for item in items)
     )
-
-
-# -- refusals inside HTTP 200 ----------------------------------------------------------------------
-
-
-NO_ROOM = "no room for output"
-"""Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
-confirm it."""
-SEALED = "sealed"
-"""Source of a refusal that is not a token limit: the request has something that only another model
-can read. A call handles it like one, up to ``reduce_request`` in ``call/reduce.py``."""
-# Finish reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
-_WINDOW_FULL = re.compile(
-    r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
-)
-_CUT_OFF = ("length", "max_tokens", "max_output_tokens")
-# A full window did not cut off a longer reply, as it leaves room for a few tokens only.
-_FEW_TOKENS = 16
-# Finish reasons of complete chat completions, where some servers state none, and of complete
-# replies of other kinds.
-_ENDED = frozenset(("stop", "tool_calls", "function_call", None))
-_FINISHED = frozenset(("end_turn", "tool_use", "stop_sequence", "completed"))
-# Members with the error of a reply; FastAPI's is `detail`.
-_ERRORS = ("error", "errors", "detail")
-# Paths to the answer of a reply.
-_ANSWERS = (
-    *(
-        f"choices.0.{holder}.{name}"
-        for holder in ("message", "delta")
-        for name in ("content", "tool_calls")
-    ),
-    *("content", "output", "candidates"),
-)
-# The members that are read below: a reply without any of them is not a refusal.
-_TELLING = frozenset(
-    {
-        *(*_ERRORS, "choices", "delta", "incomplete_details", "message", "messageStop"),
-        *("response", "stopReason", "stop_reason"),
-    }
-)
-
-
-def detect_sealed(error: object) -> TokenLimit | None:
-    """Return the reason to leave out blocks that only another model can read, if an exception or a
-    body states one.
-    """
-    return TokenLimit(source=SEALED) if is_sealed(error) else None
-
-
-def detect_in_reply(reply: object) -> TokenLimit | None:
-    """Return the token limit in a reply or a stream chunk that was received without an exception,
-    or None.
-
-    Reads a few members of a dict or an object; takes about a microsecond for one without an error.
-    Never raises.
-    """
-    if reply is None or type(reply) is str:
-        return None
-    try:
-        if type(reply) is list:  # Gemini's streams without ``alt=sse``.
-            return _detect(reply[0])
-        return None if _is_finished(reply) else _detect(reply)
-    except Exception:  # noqa: BLE001 - a reply of an unknown type does not state a limit
-        return None
-
-
-def _is_finished(reply: Json) -> bool:
-    """Return whether a reply is a complete one by a few members.
-
-    Every quiet call runs this, so functions that read any member of any object would be too slow.
-    """
-    members = _members(reply)
-    choices = members.get("choices")
-    choice = _members(choices[0]) if choices else {}
-    if members.get("error") or choice.get("error"):
-        return False
-    if choices:
-        return choice.get("finish_reason") in _ENDED
-    return (
-        type(members.get("done")) is bool
-        or _TELLING.isdisjoint(members)
-        or any(members.get(name) in _FINISHED for name in ("stop_reason", "stopReason", "status"))
-    )
-
-
-def _members(item: Json) -> Mapping[str, Json]:
-    if isinstance(item, dict):
-        return item
-    extra = getattr(item, "__pydantic_extra__", None)
-    return {**vars(item), **extra} if extra else vars(item)
-
-
-def _detect(reply: Json) -> TokenLimit | None:
-    reason = finish_of(reply) or ""
-    if _WINDOW_FULL.fullmatch(reason):
-        return TokenLimit(source="stop reason")
-    error = error_of(reply)
-    if isinstance(error, TokenLimit):  # A body that was read before: ``call/streams.py``.
-        return error
-    if error:
-        return None if first(reply, _ANSWERS) else explain(error).limit or detect_sealed(error)
-    if reason in _CUT_OFF:
-        # A reply that ended after a few tokens fills the window together with the prompt.
-        usage = first(reply, ("response.usage", "usage"))
-        read = first(usage, _READ)
-        written = first(usage, _WRITTEN)
-        if isinstance(read, int) and isinstance(written, int) and written <= _FEW_TOKENS:
-            return TokenLimit(None, None, "input_plus_output", read, written, NO_ROOM)
-    return None
-
-
-def error_of(reply: Json) -> Json:
-    """Return the error in a reply; the reply itself if it is a flat error; ``None`` without an
-    error.
-    """
-    error = first(reply, (*_ERRORS, "choices.0.error", "response.error"))
-    if error:
-        return error
-    # A flat error; also an event named ``error``, whose name the SDK has dropped.
-    names = (str(field(reply, name)).lower() for name in ("type", "__type", "object"))
-    is_error = field(reply, "code") or any(name.endswith(("error", "exception")) for name in names)
-    return reply if is_error and isinstance(field(reply, "message"), str) else None

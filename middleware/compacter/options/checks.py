@@ -172,6 +172,13 @@ def summarizer(value: object) -> object:
     return name if name == "extractive" else value
 
 
+def share(value: object) -> object:
+    """Refuse a share that was given in per cent."""
+    if isinstance(value, int) and 10 <= value <= 100:
+        raise ValueError(f"takes a number above 0 and at most 1; did you mean {value / 100}?")
+    return value
+
+
 def _several(value: object) -> tuple[object, ...]:
     """Return the values of an iterable; a text, a mapping or a function is one value."""
     is_one = callable(value) or isinstance(value, (str, bytes, Mapping))
@@ -282,6 +289,7 @@ def check_hook(hook: object) -> None:
 
 
 CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "compact_ratio": share,
     "max_retries": lambda value: _stopping(no_class(value)),
     "summarizer": summarizer,
     "strategy": lambda value: as_strategies([value]),

@@ -81,6 +81,10 @@ _WORDS_PER_TOKEN = 0.6
 _FEWEST_WORDS = 24
 
 # Reasons of providers for the end of an answer.
+_CUT = "the summary was cut off by its token limit"
+_EMPTY = "the summary is empty"
+NEED_ROOM = frozenset((_CUT, _EMPTY))
+"""Faults of an answer that has spent its tokens, for example on reasoning."""
 _CUT_OFF = re.compile(
     "length|max_tokens|max_output_tokens|model_length|model_context_window_exceeded|incomplete"
 )
@@ -199,9 +203,9 @@ def fault(reply: Reply, limit: int, instruction: str = "") -> str:
     if reply.refused or _FILTERED.fullmatch(finish):
         return "the summarizer refused"
     if _CUT_OFF.fullmatch(finish):
-        return "the summary was cut off by its token limit"
+        return _CUT
     if not said:
-        return "the summary is empty"
+        return _EMPTY
     if instruction and _is_given_back(reply.text, _bare(instruction)):
         return "the summary gives the instruction back"
     if len(reply.text) >= limit:

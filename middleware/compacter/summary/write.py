@@ -29,8 +29,8 @@ _LEAST_ANSWER = 24
 # Where the head goes to the model in pieces, the summary so far takes at most this part of the
 # model's window, and leaves room for a piece.
 _OF_WINDOW = 5
-# Times the tokens that the second try may spend: a model that reasons has used up those of the
-# first (measured: 1,100 tokens of reasoning before a summary of 90).
+# Times the tokens that a try may spend after one that spent them: a model that reasons has used
+# them up (measured: 1,100 tokens of reasoning before a summary of 90).
 _MORE_ROOM = 4
 # An answer shorter than this part of the earlier text does not replace that text: both are kept.
 _SHRINKS = 4
@@ -98,6 +98,8 @@ class Writer:
     _most_piece: float = inf
     """Characters of a piece, after one was too long."""
     _bytes_of_one: float = 1.0
+    _times: int = 1
+    """Times the tokens of the text that an answer may spend."""
 
     def write(self) -> Generator[Any, Any, Summary]:
         """Update the summary so far with all of the head. Raises ``NoSummaryError`` if no answer of
@@ -162,7 +164,8 @@ class Writer:
             part = self.window // _OF_WINDOW
             self.tokens = min(self.tokens, part)
             self._cut(part * self.chars_per_token)
-            left = (self._left(0) - self.tokens) * self.chars_per_token
+            spent = min(self.tokens * self._times, max(self.tokens, self.window // 2))
+            left = (self._left(0) - spent) * self.chars_per_token
             most = max(prompt.SMALLEST_CHUNK, min(most, left))
             # Make pieces of equal size: a tiny last piece would cost a whole request.
             most = min(most, whole // -(-whole // most) + most // 8)
@@ -170,6 +173,8 @@ class Writer:
 
     def _least(self) -> int:
         """Return the fewest tokens that an answer needs."""
+        if self._times > 1:
+            return 2 * self.tokens
         return min(self.tokens // 2, (self.window or 0) // _LEAST_ANSWER)
 
     def _left(self, size: int) -> int:
@@ -220,6 +225,10 @@ class Writer:
             if not fault:
                 return fault
         fault = yield from self._try(pieces[0], len(pieces))
+        if fault in prompt.NEED_ROOM and self._times == 1:
+            self._times = _MORE_ROOM
+            if self.window and self._left(_size(pieces[0])) < self._least():
+                return _TOO_LONG  # Smaller pieces leave the room.
         if fault and fault != _TOO_LONG and not fault.startswith(_RAISED):
             fault = yield from self._try(pieces[0], len(pieces), short=True)
         return fault
@@ -230,7 +239,7 @@ class Writer:
         """Ask once. Return the fault of the answer, or an empty text. Without a
         ``piece``, which is the first of those ``left``, the text so far is only to be shorter.
         """
-        tokens = self.tokens * (_MORE_ROOM if short else 1)
+        tokens = self.tokens * self._times
         if self.window:
             tokens = min(tokens, max(self._left(_size(piece)), self._least()))
         asked = self._prompt(None if self.prefix else piece, self._prior(), short=short)

@@ -34,7 +34,7 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.protocols import Protocol
 from compacter.gateway.serve.targets import Target
 from compacter.gateway.serve.upstream import Headers, end_to_end
-from compacter.messages.replies import detect_in_reply
+from compacter.messages.refusals import detect_in_reply
 
 # Headers that are valid for one body. With the first request's idempotency key, the server would
 # repeat its response.

@@ -34,6 +34,7 @@ does not fit. | compact chat.json -o shorter.json --budget 20000
   FILE: messages, or a request with them
   -o --output PATH: the file to write; - for standard output (-)
   --model NAME: a litellm model that writes the summary (none: sentences are quoted)
+  --extractive: quote sentences, without a model, as by default; not with --model
   --budget CHARACTERS: largest size of the result (--window or --ratio decides)
   --window TOKENS: the model's context window, half of which stays free (that of --model)
   --ratio SHARE: share of the size to compact, oldest first: more than 0, at most 1 (0.7)
@@ -41,6 +42,13 @@ does not fit. | compact chat.json -o shorter.json --budget 20000
   --conversation NUMBER: which conversation, from 1, if FILE has several (the only one)
   --force: overwrite an existing file
   --json: print what was done as JSON; needs -o PATH
+search: Show the passages that recall would quote for a question. Exit code 1: none. \
+| search chat.json "which port did we choose?"
+  FILE: messages, or a request with them
+  QUERY: a question, or words to look for
+  --limit NUMBER: largest number of passages (5)
+  --conversation NUMBER: which conversation, from 1, if FILE has several (the only one)
+  --json: print JSON
 report: Write an HTML report on events: sizes, compactions, cost and failures of each \
 conversation. | report events.jsonl -o report.html
   FILE: events as JSON lines
@@ -63,6 +71,7 @@ _FUNCTIONS = {
     "explain": "explain:run",
     "plan": "conversation:show_plan",
     "compact": "conversation:write_compacted",
+    "search": "conversation:show_passages",
     "report": "events:report",
     "doctor": "doctor:run",
 }
@@ -93,6 +102,7 @@ _HOW: dict[str, dict[str, Any]] = {
     "explain TEXT": {"nargs": "?"},
     "compact --output": {"default": "-"},
     "compact --rule": {"action": "append"},
+    "search --limit": {"default": 5},
     "report --output": {"required": True},
     "doctor --model": {"action": "append"},
     "doctor --memory": {"action": "append"},

@@ -1,7 +1,8 @@
-"""Commands on one conversation of a file: ``compacter plan`` and ``compact``.
+"""Commands on one conversation of a file: ``compacter plan``, ``compact`` and ``search``.
 
 ``plan`` shows what ``compact`` with the same options would replace, as a table by role; ``compact``
-compacts it and writes it in the format it was read in.
+compacts it and writes it in the format it was read in; ``search`` prints the passages that match a
+question.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 
 from compacter.call.log import REMEDIES
 from compacter.compacter import Compacter, CompactionResult
@@ -172,6 +175,7 @@ def write_compacted(
     output: str,
     conversation: int | None,
     model: str | None,
+    extractive: bool,
     budget: int | None,
     window: int | None,
     ratio: float | None,
@@ -186,6 +190,7 @@ def write_compacted(
         output: Name of the file to write, or ``-`` for standard output.
         conversation: Number of the conversation in the file, from 1; ``None`` if it has only one.
         model: A litellm model that writes the summary; ``None`` to quote sentences.
+        extractive: Whether to quote sentences, which excludes ``model``.
         budget: Largest size of the result, in characters.
         window: Context window that the result should fit into, in tokens.
         ratio: Share of the size to compact; ``None`` for that of ``Compacter``.
@@ -194,9 +199,11 @@ def write_compacted(
         as_json: Whether to print the result as JSON.
 
     Raises:
-        MistakeError: ``as_json`` has no file to write, or a file cannot be read or written.
+        MistakeError: The options exclude each other, or a file cannot be read or written.
         CompactionError: The model writes no summary.
     """
+    if model and extractive:
+        raise MistakeError("pass either --model or --extractive, not both")
     if as_json and output == STDIN:
         raise MistakeError("--json prints to standard output, so pass -o FILE for the conversation")
     check_writable(output, force=force)
@@ -299,3 +306,39 @@ def _print_outcome(
         f"fits into {room}" if outcome["fits"] else f"{size} exceed {room}",
         style="green" if outcome["fits"] else "yellow",
     )
+
+
+# -- search ----------------------------------------------------------------------------------------
+
+
+def show_passages(
+    *, file: str, query: str, conversation: int | None, limit: int, as_json: bool
+) -> int:
+    """Print the passages, best first, and return the exit code: 1 without any.
+
+    Args:
+        file: As for ``write_compacted``, like ``conversation``.
+        query: A question, or words to look for.
+        conversation: See ``file``.
+        limit: Largest number of passages.
+        as_json: Whether to print JSON.
+
+    Raises:
+        MistakeError: The query is empty, or the file cannot be read.
+    """
+    if not query.strip():
+        raise MistakeError("QUERY is empty; say what to look for")
+    read = read_transcript(file, conversation)
+    found = Compacter(memory=None).search(read.messages, query, limit, wire_format=read.format.name)
+    if as_json:
+        print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])
+    elif not found:
+        results().print("No passage matches.")
+    else:
+        for passage in found:
+            speaker = " ".join(f"{passage.role} {passage.name}".split())
+            place = f"message {passage.index + 1} (index {passage.index}), {speaker}"
+            results().print(
+                Text(f"{place}  ({passage.score:.2f})", "dim"), Text(f"{passage.text}\n"), sep="\n"
+            )
+    return 0 if found else 1

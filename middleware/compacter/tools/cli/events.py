@@ -24,7 +24,8 @@ def report(*, file: str, output: str, no_text: bool, force: bool) -> int:
     if not records:
         name = "standard input" if file == STDIN else file
         raise MistakeError(
-            f"{name} contains no events; write them with compacter.observe.JsonLines"
+            f"{name} contains no events; write them with compacter.observe.JsonLines, or with a "
+            "hook that appends event.model_dump_json() and a line break"
         )
     conversations = stories(records)
     text = page(conversations, with_text=not no_text, unread=unread)

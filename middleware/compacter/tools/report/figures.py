@@ -1,7 +1,8 @@
 """Read events from JSON lines, written by any version, and add up those of each conversation.
 
-A line has the event's fields, its type as ``event``, and the time in seconds as ``time``, as
-`JsonLines` writes it.
+A line has the event's fields and, if `JsonLines` wrote it, its type as ``event`` and the time in
+seconds as ``time``. A line that a hook wrote with ``model_dump_json`` has neither: its type is the
+one with the most similar fields.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,12 +74,20 @@ def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
             data = json.loads(line)
         except (ValueError, RecursionError):
             data = None
-        kind = data.get("event") if isinstance(data, dict) else None
+        kind = isinstance(data, dict) and (data.get("event") or _similar(data))
         if isinstance(kind, str):
             found.append(Record(kind, data, _number(data.get("time"))))
         else:
             strange += 1
     return found, strange
+
+
+def _similar(data: Mapping[str, Any]) -> str | None:
+    """Return the type of event with the most similar fields; ``None`` if it is no event."""
+    if not {"attempt", "conversation"} <= data.keys():
+        return None
+    kinds = events.Event.__subclasses__()
+    return min(kinds, key=lambda kind: len(kind.model_fields.keys() ^ data.keys())).__name__
 
 
 def _number(value: object) -> float | None:

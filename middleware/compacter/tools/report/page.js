@@ -17,10 +17,35 @@ addEventListener("click", (event) => {
   const head = event.target.closest("table.sortable th:has(button)");
   if (head) sorted(head.closest("table"), head.cellIndex, head.getAttribute("aria-sort") !== "descending");
 });
+// Many conversations: some at a time, and only those with the words that somebody types.
+const filter = document.querySelector(".filter");
+if (filter) {
+  const input = filter.querySelector("input");
+  const more = filter.querySelector("button");
+  const step = Number(more.dataset.more);
+  let most = step;
+  const draw = () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let matching = 0;
+    for (const row of document.querySelectorAll("table.sortable tbody tr")) {
+      const text = row.textContent.toLowerCase();
+      const matches = words.every((word) => text.includes(word));
+      matching += matches;
+      row.hidden = !matches || matching > most;
+      const story = document.getElementById(row.querySelector("a").hash.slice(1));
+      if (story) story.hidden = row.hidden;
+    }
+    more.hidden = matching <= most;
+  };
+  input.addEventListener("input", () => { most = step; draw(); });
+  more.addEventListener("click", () => { most += step; draw(); });
+  draw();
+}
 // A link to a conversation opens it.
 const show = () => {
   const story = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!story || story.tagName !== "DETAILS") return;
+  story.hidden = false;
   story.open = true;
   story.scrollIntoView();
 };

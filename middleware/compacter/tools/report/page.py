@@ -41,6 +41,16 @@ $stories
 """)
 
 
+class Page(str):
+    """HTML of a whole page, which a notebook shows in a frame."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        style = "width: 100%; height: 40em"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(self)}"></iframe>'
+
+
 _ABOUT_SIZES = (
     "Sizes in tokens are estimates, calibrated by the provider's numbers; the "
     "window is the provider's number where it "
@@ -56,7 +66,7 @@ def page(
     with_text: bool = True,
     unread: int = 0,
     notes: Iterable[str] = (),
-) -> str:
+) -> Page:
     """Return the HTML of the report.
 
     Args:
@@ -75,7 +85,7 @@ def page(
     foot = [_ABOUT_SIZES, *map(escape, notes)]
     if unread:
         foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
-    return _PAGE.substitute(
+    text = _PAGE.substitute(
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -89,6 +99,7 @@ def page(
         ),
         foot="".join(f"<p>{note}</p>" for note in foot),
     )
+    return Page(text)
 
 
 def _hash(text: str) -> str:
@@ -162,6 +173,13 @@ def _table(
     )
 
 
+_MANY = 100
+"""Number of conversations from which the table has a filter and shows as many at a time."""
+_FILTER = f"""<p class="filter"><label>Only conversations with <input type="search"></label>
+<button type="button" data-more="{_MANY}" hidden>Show {_MANY} more</button></p>
+"""
+
+
 def _overview(stories: Sequence[Story]) -> str:
     rows = [
         f'<tr><th scope="row" class="l name">'
@@ -172,8 +190,9 @@ def _overview(stories: Sequence[Story]) -> str:
         for index, story in enumerate(stories, 1)
     ]
     names = [("Conversation", False), ("Model", False), *((name, True) for name in _SUMS)]
+    search = _FILTER if len(stories) >= _MANY else ""
     table = _table("Conversations", names, rows, sortable=True)
-    return f"<h2>Conversations</h2>\n{table}"
+    return f"<h2>Conversations</h2>\n{search}{table}"
 
 
 _SUMS = ("Compactions", "Largest", "Window", "Saved", "Spent", "Failures", "Last")
