@@ -145,7 +145,7 @@ class Fleet:
         started = [launched(self.python, config, self.folder) for _ in range(count)]
         self._proxies.extend(started)
         for number, proxy in enumerate(started):
-            # The first calls of a worker load what it needs: seconds that are none of the
+            # The first calls of a worker load what it needs: those seconds do not count as the
             # plug-in's.
             for turns in (1, 14) if settings is not None else (1,):
                 ask(ready(proxy, _STARTING), history(f"mark-{number}w{turns}", turns))

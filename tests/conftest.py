@@ -1,4 +1,4 @@
-"""What holds for every test: no other machine is reached, litellm uses its own prices, no clock
+"""Rules for every test: no other machine is reached, litellm uses its own prices, no clock
 decides.
 """
 
@@ -31,9 +31,9 @@ ROOT = Path(__file__).parent.parent
 # one that nobody closes, and any later test could be blamed for it.
 asyncio.set_event_loop(None)
 
-# A busy machine is no bug: hypothesis counts examples here, never seconds. They are the same ones
-# each time, so that a run tells of the change that was made; --hypothesis-profile=explore looks for
-# others.
+# A busy machine is not a bug: hypothesis counts examples here, never seconds. They are the same
+# ones each time, so that a run tells of the change that was made; --hypothesis-profile=explore
+# looks for others.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "compacter",
@@ -141,7 +141,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays: to look for garbage among it is a tenth of what the
+    """Imported and collected objects stay: to look for garbage among it is a tenth of what the
     tests take.
     """
     gc.disable()
@@ -187,7 +187,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium; a test of a page is skipped where there is none."""
+    """Chromium; without it, a test of a page is skipped."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = next(
         filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -225,7 +225,7 @@ def refusing(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def words() -> str:
-    """What they answer."""
+    """Their answers."""
     return loopback.WORDS
 
 

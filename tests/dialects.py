@@ -54,7 +54,7 @@ class Dialect:
         return [(half.what, half.call_id) for half in self.format.outline(messages).broken]
 
     def key(self, half: Call | Result) -> str:
-        """What pairs a call with its result: the id, or Gemini's name."""
+        """Value that pairs a call with its result: the id, or Gemini's name."""
         return half[1] if self.name == "gemini" else half[0]
 
     def one_of_each(self) -> list[Message]:

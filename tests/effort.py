@@ -18,7 +18,7 @@ LONG = bool(os.environ.get("COMPACTER_LONG"))
 
 
 def every(step: int, cases: Iterable[T]) -> list[T]:
-    """Of many cases of one kind so many; all of them in `make test-long`."""
+    """Number of cases to run of one kind; all of them in `make test-long`."""
     return list(cases)[:: 1 if LONG else step]
 
 
@@ -37,8 +37,8 @@ def grows_linearly(work: Callable[[T], object], make: Callable[[int], T], size: 
 
 
 def seconds(work: Callable[[T], object], given: T) -> float:
-    """What this thread spends on the processor: other threads and programs do not count, nor the
-    collection of garbage, which looks at all that the tests before have left.
+    """Processor time of this thread: other threads and programs do not count, nor the collection of
+    garbage, which looks at all that the tests before have left.
     """
     gc.disable()
     try:

@@ -5,8 +5,8 @@ one at a time.
 
 Cosmic Ray, in an environment of its own, makes the mutants. They are tried in the environment of
 the tests: each in a child process, which runs the tests that reach the changed statement, the
-quickest first, until one fails. The files stay as they are. Prints every survivor with its line,
-then the share of the killed ones. `tests/README.md` explains those that survive on purpose.
+quickest first, until one fails. The files do not change. Prints every survivor with its line, then
+the share of the killed ones. `tests/README.md` explains those that survive on purpose.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ SECONDS = 120
 """A mutant that takes more processor time, or three times as long by the clock, does not end: it is
 noticed."""
 MOST_SECONDS = 60
-"""What the tests of one mutant may take together; the longest are left out."""
+"""Seconds that the tests of one mutant may take together; the longest are left out."""
 
 
 class Mutant(NamedTuple):
@@ -200,7 +200,7 @@ class Attempts:
         # line.
         gc.unfreeze()
         functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
-        # What was known before is no garbage of the tests: to look through it takes longer than
+        # Objects from before are not garbage of the tests: to look through it takes longer than
         # they do.
         gc.freeze()
         all_items = [items[test] for test in reach.seconds]
@@ -300,7 +300,7 @@ def begin_anew(mutant: Mutant, tests: list[str]) -> int:
 
 
 def run_anew() -> int:
-    """What ``begin_anew`` begins: mutant and tests come by standard input."""
+    """The process of ``begin_anew``: mutant and tests come by standard input."""
     told, tests = json.load(sys.stdin)
     mutant = Mutant(*told)
     place = str(PACKAGE / mutant.file)
@@ -330,8 +330,8 @@ def run_anew() -> int:
 
 
 def outcomes(works: Iterable[Callable[[], int]], *, seconds: float = SECONDS) -> Iterator[int]:
-    """What each of ``works`` returns in a forked child that prints nothing, in order; -1 where it
-    takes too long.
+    """Results of ``works``, in order, in a forked child that prints nothing; -1 where it takes too
+    long.
 
     As many run at once as there are processors. Seconds are of the processor, so that a busy
     machine is not taken for a fault.

@@ -232,8 +232,8 @@ class TestWhatIsNoCall:
 
 
 class TestWhatIsNoHistory:
-    """The provider's own word counts: what it takes is passed on, what it refuses is raised as it
-    is.
+    """The provider's own word counts: what it takes is passed on, what it refuses is raised
+    unchanged.
     """
 
     def test_a_call_in_which_no_messages_are_found_says_so_in_a_note(self) -> None:

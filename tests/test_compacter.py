@@ -310,7 +310,7 @@ class TestWrappedTwice:
         compacter = Compacter()
         once = compacter.wrap(ScriptedModel().completion)
         assert compacter.wrap(once) is once
-        assert "ScriptedModel.completion is wrapped already, and is left as it is" in caplog.text
+        assert "ScriptedModel.completion is wrapped already, and is left unchanged" in caplog.text
 
     def test_clients_and_their_methods_too(self, caplog: pytest.LogCaptureFixture) -> None:
         openai = pytest.importorskip("openai")

@@ -1,4 +1,4 @@
-"""What hooks are told, in which order, and how it adds up."""
+"""Events that hooks get, their order and their sums."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ class TestTotals:
 
 
 class TestAHookThatMakesTheCallAgain:
-    """It finds the compaction that it was told of: it neither waits for its own call nor compacts
+    """It finds the compaction of its event: it neither waits for its own call nor compacts
     again.
     """
 

@@ -95,7 +95,7 @@ class TestSummarizersThatFail:
         result = Compacter(summarizer=summarizer).compact(talk(), model=None)
 
         assert result.event is not None
-        if failure == "raises":  # An outage is no bad answer: asking again at once would not help.
+        if failure == "raises":  # An outage: asking again at once would not help.
             assert result.event.fallback
         else:
             assert result.event.summary == "They talked about questions."

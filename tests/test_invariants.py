@@ -1,6 +1,4 @@
-"""What must always hold: every strategy, pins anywhere, every wire format, histories made up and
-real.
-"""
+"""Invariants: every strategy, pins anywhere, every wire format, histories made up and real."""
 
 from __future__ import annotations
 

@@ -213,7 +213,9 @@ class TestOtherFailures:
     def test_entry(
         self, what: str, times: int, traceback: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """What may fail for every message is logged once; a memory's failure is one line."""
+        """A failure that may repeat for every message is logged once; a memory's failure is one
+        line.
+        """
         log = Log(Options())
         for _ in range(2):
             log.failed(what, LookupError("a text"))

@@ -65,7 +65,7 @@ def test_a_decorator_with_parentheses_that_has_none() -> None:
 
 @pytest.mark.parametrize("given", [0.5, "gpt-4o"])
 def test_an_option_of_the_decorator_without_its_name(given: Any) -> None:
-    """``@compacted(0.5)`` is told that options have names."""
+    """The error for ``@compacted(0.5)`` states that options have names."""
     decorate: Any = compacted
     with pytest.raises(TypeError, match=r"@compacted\(compact_ratio=0\.5\), not"):
         decorate(given)
@@ -73,21 +73,21 @@ def test_an_option_of_the_decorator_without_its_name(given: Any) -> None:
 
 @pytest.mark.parametrize("name", ["wrap", "compact", "on_event"])
 def test_a_method_that_is_called_on_the_module(name: str) -> None:
-    """``compacter.wrap(f)`` is told that a ``Compacter`` has that method."""
+    """The error for ``compacter.wrap(f)`` states that a ``Compacter`` has that method."""
     assert hasattr(Compacter, name)
     with pytest.raises(AttributeError, match=rf"Compacter\(\.\.\.\)\.{name}\("):
         getattr(compacter, name)
 
 
 async def test_a_result_that_is_awaited() -> None:
-    """``await compacter.compact(...)`` is told to await ``acompact``."""
+    """The error for ``await compacter.compact(...)`` names ``acompact``."""
     result: Any = Compacter(summarizer="extractive").compact(talk())
     with pytest.raises(TypeError, match="await acompact"):
         await result
 
 
 def test_a_field_that_an_event_lacks(caplog: pytest.LogCaptureFixture) -> None:
-    """A hook that reads a field which does not exist is told the fields, and the call goes on."""
+    """The error for a field that does not exist lists the fields, and the call goes on."""
 
     def hook(event: Any) -> None:
         assert event.tokens_saved
@@ -106,7 +106,9 @@ def test_a_field_that_an_event_lacks(caplog: pytest.LogCaptureFixture) -> None:
 def test_what_a_function_returns_in_place_of_a_summary(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A function whose answer is no summary is told what to return, not to name another model."""
+    """The error for a function whose answer is not a summary states what to return, not another
+    model.
+    """
 
     def summarize(messages: list[Any]) -> Any:
         return answer(messages) if callable(answer) else answer
@@ -129,7 +131,7 @@ async def test_a_limit_in_tokens_where_characters_are_meant() -> None:
 
 @pytest.mark.parametrize("message", ["hello", {"content": "hello"}, {}])
 def test_what_is_appended_in_place_of_a_message(message: Any) -> None:
-    """A text, or a dict without a role, is told what a message is."""
+    """The error for a text, or a dict without a role, shows a message."""
     with pytest.raises(ConfigurationError, match=r'\{"role": "user", "content": '):
         append(message)
 

@@ -89,7 +89,7 @@ class TestOneList:
 
 class TestNewOptions:
     def test_recall_takes_a_share_tokens_quotes_or_nothing(self) -> None:
-        """``recall`` takes a share, tokens or ``Quotes``; 0 and ``None`` are none."""
+        """``recall`` accepts a share, tokens or ``Quotes``; 0 and ``None`` turn quotes off."""
         given: list[Any] = [0.15, 4_000]
         for recall in given:
             assert Options(recall=recall).recall == Quotes(share=recall)

@@ -36,7 +36,7 @@ PURE_FILES = tuple(
     f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "world")
 )
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
-"""What the rooms may know of the front: they are data."""
+"""Parts of the front that the rooms may import: they are data."""
 
 PURE_ENOUGH = {
     "overflow/table.py": {"pathlib.Path"},
@@ -230,7 +230,7 @@ def test_the_wheel_carries_its_licence(built: tuple[Path, Path]) -> None:
 
 
 def description(wheel: Path) -> Message:
-    """What the package's page is made of."""
+    """Source of the package's page."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
         return message_from_bytes(archive.read(name))

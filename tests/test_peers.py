@@ -37,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def asked(peer: str, *asks: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a peer's process answers."""
+    """Answer of a peer's process."""
     lines = "".join(json.dumps(ask) + "\n" for ask in asks)
     done = subprocess.run(
         [sys.executable, PEERS / "worker.py", peer],

@@ -184,7 +184,7 @@ def test_there_is_no_tool_if_its_calls_could_not_be_answered(
 
 
 def test_nothing_is_added_before_a_compaction() -> None:
-    """What is in the request need not be searched."""
+    """Text in the request need not be searched."""
     model = Model(reply("openai"))
     wrapped(model, "openai")(messages=TALK[:3], model="m")
     assert names(model.requests[0]) == []

@@ -1,4 +1,4 @@
-"""What ``redact`` takes out reaches nobody: no summarizer, no event, no log, no memory."""
+"""Text that ``redact`` removes reaches nobody: no summarizer, no event, no log, no memory."""
 
 from __future__ import annotations
 

@@ -387,7 +387,7 @@ LOOK_ALIKES = [
 
 
 def test_a_look_alike_stays() -> None:
-    """Code, prose, references, ids and placeholders are no secrets."""
+    """Code, prose, references, ids and placeholders are not secrets."""
     redact = Redaction(redact_secrets)
     assert [redact(text) for text in LOOK_ALIKES] == LOOK_ALIKES
 

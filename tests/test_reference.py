@@ -49,7 +49,7 @@ def public_classes() -> Iterator[type]:
     ("name", "function", "text"), [pytest.param(*each, id=each[0]) for each in functions()]
 )
 def test_every_argument_is_described(name: str, function: Any, text: str) -> None:
-    if text.startswith("As ``"):
+    if text.startswith("Like ``"):
         return  # As another method that is described.
     wanted = [key for key in inspect.signature(function).parameters if key not in ("self", "cls")]
     if name == "Compacter":  # Options are described where they are declared.

@@ -43,7 +43,7 @@ def test_what_is_printed_is_a_table_in_a_notebook_and_no_markup_of_others() -> N
 
 
 def test_a_result_without_a_change_says_so() -> None:
-    """A conversation within its budget stays as it is."""
+    """A conversation within its budget does not change."""
     assert "nothing was changed" in str(Compacter().compact(history(), budget=10**9))
 
 
@@ -60,7 +60,7 @@ def pieces_of(*answers: str) -> list[tuple[int, int]]:
 
 
 def test_a_summary_in_pieces_reports_each_before_it_is_made() -> None:
-    """Who waits for a summary in pieces sees how far it is."""
+    """A terminal shows the progress of a summary in pieces."""
     progress = pieces_of()
     count = progress[-1][1]
     assert count > 1
@@ -68,7 +68,7 @@ def test_a_summary_in_pieces_reports_each_before_it_is_made() -> None:
 
 
 def test_a_piece_whose_answer_was_refused_is_reported_again() -> None:
-    """A second request for a piece is no progress."""
+    """A second request for a piece is not progress."""
     assert [piece for piece, _ in pieces_of("")][:3] == [1, 1, 2]
 
 

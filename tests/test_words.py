@@ -1,4 +1,4 @@
-"""One word for the act: compact, compaction. Names that others' programs use stay as they are."""
+"""Plain sentences, and one word for the act: compact. Names of others' programs do not change."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ SHOWN = tuple(sorted((*(PACKAGE / "tools").rglob("*.py"), *(PACKAGE / "gateway")
 """Their texts are printed, beside the names of columns of JSON and of metrics."""
 OTHER_WORD = re.compile(r"(?<![\w.-])fold(?:s|ed|ing)?(?![\w-])", re.IGNORECASE)
 CODE = re.compile(r"```.*?```|``[^`]*``|`[^`\n]*`|<code>.*?</code>", re.DOTALL)
+HEADLESS = re.compile(r"(?:What|Who|Whose|Of which)\b")
+"""Beginning of a docstring without a noun: "What a call sends." is "The messages of a call."."""
+EMPTY_NOUN = re.compile(r"\b(?:is|are|was|were) none\b")
+"""Negation by a noun, in place of "is not one", "without one" or "not any"."""
+OWN_TEXTS = sorted(file for room in (PACKAGE, ROOT / "tests") for file in room.rglob("*.py"))
 NAMES = {"folds", "folded", "fold"}
 """Fields of JSON and of metrics that others' programs read, and a setting of rich."""
 
@@ -65,6 +70,23 @@ def test_what_is_printed_says_compact(file: Path) -> None:
     assert not [line for text in said for line in words_beside_code(text)]
 
 
+def unplain(text: str) -> bool:
+    """Return whether a docstring begins without a noun, or negates by one."""
+    return bool(HEADLESS.match(text) or EMPTY_NOUN.search(text))
+
+
+def test_docstrings_are_plain() -> None:
+    assert not [
+        f"{file.relative_to(ROOT)}: {text}"
+        for file in OWN_TEXTS
+        for text in docstrings(ast.parse(file.read_text(encoding="utf-8")))
+        if unplain(text.strip())
+    ]
+
+
 def test_it_would_be_seen() -> None:
+    assert unplain("What a call sends.")
+    assert unplain("A veto is none of these.")
+    assert not unplain("The user, who waits.")
     assert words_beside_code("Nothing can be folded: it stays.\n`folds` and\n```\nfold()\n```")
     assert not words_beside_code("`task.replace_head(text)` compacts.")

@@ -1,4 +1,4 @@
-"""What can be wrapped, what stays of it, and which calls it makes."""
+"""Objects that can be wrapped, the attributes they keep, and the calls they make."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answered(reply: Any) -> str:
 
 
 class Client:
-    """A program's own client: a bound method, a callable object, a class that is no function."""
+    """A program's own client: a bound method, a callable object, a class that is not a function."""
 
     def __init__(self, model: ScriptedModel) -> None:
         self.model = model

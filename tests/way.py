@@ -56,7 +56,7 @@ def conversation(turns: int) -> list[dict[str, str]]:
 
 @dataclass
 class Way:
-    """What one overflow enters, from the refusal to the answer, a summary included."""
+    """Functions that one overflow enters, from the refusal to the answer, a summary included."""
 
     messages: Sequence[object]
     files: set[str] = field(default_factory=set)

@@ -107,13 +107,13 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        held = check_messages(messages)
+        checked = check_messages(messages)
         check_text("model", model, "a model's name")
         counter = self._state.options.token_counter
         if counter is not None:
-            return counter(held)
-        size = format_of(held, wire_format).size
-        return self._state.calibration(model).tokens(sum(map(size, held)))
+            return counter(checked)
+        size = format_of(checked, wire_format).size
+        return self._state.calibration(model).tokens(sum(map(size, checked)))
 
     def plan(
         self,
@@ -140,13 +140,13 @@ class ByHand:
         from compacter.recall.frame import strip
 
         state = self._state
-        held = check_messages(messages)
+        checked = check_messages(messages)
         check_text("model", model, "a model's name")
         check_text("summary", summary, "the text of a summary, or None to have one made")
         if budget is not None:
             whole_number("budget", budget, least=1, of="characters")
-        form = format_of(held, wire_format)
-        left = tuple(strip(held, form) or held)
+        form = format_of(checked, wire_format)
+        left = tuple(strip(checked, form) or checked)
         by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
         asked = CompactionPlan(
             conversation=Conversation(
@@ -225,7 +225,7 @@ class ByHand:
         strict: bool = False,
         **given: Never,
     ) -> CompactionResult:
-        """As ``compact``, without blocking the event loop; it raises the same exceptions.
+        """Like ``compact``, without blocking the event loop; raises the exceptions of ``compact``.
 
         Args:
             messages: Messages in any of the formats.
@@ -273,15 +273,15 @@ class ByHand:
         from compacter.recall.index import Index
         from compacter.recall.quotes import search
 
-        held = check_messages(messages)
+        checked = check_messages(messages)
         if not isinstance(query, str):
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
         index = Index(archive.index().entries if archive else (), max_bytes=sys.maxsize)
-        if held:
-            form = format_of(held, wire_format)
-            index = index.extend(folded(held, (), form), self._state.redaction)
+        if checked:
+            form = format_of(checked, wire_format)
+            index = index.extend(folded(checked, (), form), self._state.redaction)
         return search(index, query, limit)
 
     async def _compact(
@@ -341,11 +341,11 @@ def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  #
         raise ConfigurationError(
             f"messages takes a list of messages, not {type(messages).__name__}"
         )
-    held: list[Message] = list(messages)
-    for index, message in enumerate(held):
+    checked: list[Message] = list(messages)
+    for index, message in enumerate(checked):
         if isinstance(message, _NOT_MESSAGES):
             raise ConfigurationError(
                 f"messages[{index}] is not a message but {message!r}. A message is a dict such "
                 'as {"role": "user", "content": "..."}, or an object of a provider\'s SDK'
             )
-    return held
+    return checked

@@ -1,5 +1,5 @@
-"""``Compacter``: options and wrapping; compaction by hand is its base, in ``by_hand.py``. And the
-decorator ``compacted``: a function with a ``Compacter`` of its own.
+"""``Compacter``: options and wrapping; its base, in ``by_hand.py``, compacts by hand. And the
+decorator ``compacted``, which gives a function its own ``Compacter``.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Compacter(ByHand):
         given = dict(options)
         trigger = given.get("trigger_tokens")
         if isinstance(trigger, (int, float)) and trigger and "prepare_tokens" not in given:
-            # As far below it as the preset's own.
+            # Keep the preset's distance below the trigger.
             given["prepare_tokens"] = type(trigger)(trigger * 7 / 8)
         return cls._make({**PRESETS["agents"], **given})
 
@@ -180,7 +180,7 @@ class Compacter(ByHand):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the options, or copy: the memory is shared then. A pickled in-process memory
-        starts empty; SQLite and Redis use the same file or server.
+        starts empty; SQLite and Redis use the file or server of the original.
         """
         return self._make, (self._arguments_given(),)
 
@@ -283,7 +283,7 @@ class Compacter(ByHand):
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until no compaction is being made ahead, and return whether that is so.
 
-        Those of an asyncio program are not waited for in the thread of its own loop: see
+        In the thread of an asyncio program's loop, it does not wait for those of that loop: see
         ``adrain``.
 
         Args:
@@ -292,7 +292,7 @@ class Compacter(ByHand):
         return run(self._state.preparations.drain(SYNC, timeout))
 
     async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as ``drain``
-        """As ``drain``, without blocking the event loop.
+        """Like ``drain``, without blocking the event loop.
 
         Args:
             timeout: Longest wait in seconds; ``None`` for no limit.
@@ -300,7 +300,8 @@ class Compacter(ByHand):
         return await self._state.preparations.drain(ASYNC, timeout)
 
     def prepare_in(self, nursery: object) -> None:
-        """Have compactions of trio programs made ahead in this nursery. Without one, none are.
+        """Make compactions of trio programs ahead in this nursery. Without a nursery, trio programs
+        make none ahead.
 
         Args:
             nursery: A nursery of trio that stays open; ``None`` to use none from now on.
@@ -315,7 +316,7 @@ class Compacter(ByHand):
         return self._state.options
 
     def tell_history_changed(self, event: CompactionEvent | None) -> None:
-        """Send the event that a compaction was not installed because its ``History`` has changed
+        """Emit the event that a compaction was not installed because its ``History`` has changed
         meanwhile.
 
         Args:
@@ -362,7 +363,7 @@ def compacted(
     wire_format: str | None = None,
     **options: Any,
 ) -> Any:
-    """Decorate a function with a ``Compacter`` of its own: ``@compacted`` or
+    """Decorate a function with its own ``Compacter``: ``@compacted`` or
     ``@compacted(compact_ratio=0.5)``.
 
     Args:

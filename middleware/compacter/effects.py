@@ -2,7 +2,7 @@
 
 A strategy that needs a model is a generator: ``reply = yield from AskSummarizer(...)`` requests a
 summary and continues with the answer. All other code is written as coroutines, which await the
-methods of a `World`: they are pure, and ``call/perform.py`` does what they ask for.
+methods of a `World`: they are pure, and ``call/perform.py`` carries out their steps.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class AskSummarizer:
     """Prompt as OpenAI-style messages with ``role`` and ``content``."""
     max_tokens: int
     prefix: Sequence[Message] | None = None
-    """Of a compaction that is made ahead: the conversation's own messages, to which the instruction
-    is appended."""
+    """The conversation's own messages, to which the instruction is appended, if the compaction is
+    made ahead."""
     piece: int = 1
     """Number of the piece of the conversation that is in the prompt, from 1."""
     pieces: int = 1
@@ -43,7 +43,7 @@ class AskSummarizer:
 
 
 World: TypeAlias = Any
-"""Has the methods that a compaction awaits: a `Performer`, or a substitute in tests.
+"""The object whose methods a compaction awaits: a `Performer`, or a substitute in tests.
 
 * ``ask(question)`` sends a prompt to the summarizer; see `AskSummarizer`.
 * ``emit(event)`` sends an event to totals, log and hooks, and returns it with its ``duration``.
@@ -69,7 +69,6 @@ class Quote:
     tokens_of_one: float = OF_PROSE
     """Estimated tokens of one of these characters."""
     sent: bool = True
-    """Whether the quotes are sent; without, they are only looked for, and nothing is noted."""
+    """Whether to send the quotes; otherwise they are only searched, and nothing is noted."""
     query: str = ""
-    """Query of the model's, in place of the newest message's question; ``room`` is not used then.
-    """
+    """Query of the model, in place of the newest message's question; ``room`` is then ignored."""

@@ -1,5 +1,5 @@
-"""Exceptions of compacter, two checks that raise one (of a number, of a function's result), and
-notes on others'.
+"""Exceptions of compacter, checks of numbers, texts and functions that raise one, and notes on
+other exceptions.
 
 CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
@@ -56,7 +56,7 @@ class InvalidHistoryError(CompacterError, ValueError):
     Args:
         message: Description of the fault.
         call_id: Id of the call or result that lacks its partner; its name in Gemini's format.
-        index: Position of its message in the list; -1 if there is none.
+        index: Position of its message in the list, or -1.
     """
 
     def __init__(self, message: str, *, call_id: str = "", index: int = -1) -> None:
@@ -75,7 +75,7 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
         name: Name of the argument.
         value: Its value; a bool is refused.
         least: Smallest number allowed.
-        of: What is counted, such as ``"tokens"``.
+        of: Unit of the number, such as ``"tokens"``.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigurationError(
@@ -90,20 +90,20 @@ def check_text(name: str, value: object, of: str) -> None:
     Args:
         name: Name of the argument.
         value: Its value.
-        of: What it takes, such as ``"a model's name"``.
+        of: Values that it accepts, such as ``"a model's name"``.
     """
     if value is not None and not (isinstance(value, str) and value.strip()):
         raise ConfigurationError(f"{name} takes {of}, not {value!r}")
 
 
-# Least number of tokens of an option that takes a share of the window too: fewer are meant as a
-# share, in per cent.
+# Least number of tokens for an option that also accepts a share of the window: a smaller number is
+# probably a share in per cent.
 _LEAST_TOKENS = 100
 
 
 def check_size(value: Any) -> Any:  # noqa: ANN401 - of an option
-    """Return a share of the window, a ``float``, or a number of tokens, an ``int``; what is neither
-    a number nor a text, as it is. Raise ``ValueError`` for anything else.
+    """Return a share of the window, a ``float``, or a number of tokens, an ``int``; a value that is
+    neither a number nor a text is returned unchanged. Raise ``ValueError`` for anything else.
     """
     if value is None or callable(value):
         return value
@@ -143,7 +143,7 @@ def add_note(error: BaseException, note: str) -> None:
 @dataclass(frozen=True, slots=True)
 class UserFunction:
     """A function that was passed as an option. It raises ``FunctionError`` for the function's
-    exceptions and for results that are of no use.
+    exceptions and for unusable results.
     """
 
     option: str

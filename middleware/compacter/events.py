@@ -13,7 +13,7 @@ from compacter.text.table import Table
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
-"""Fields with text of messages: a file has them only if that is asked for."""
+"""Fields with text of messages: a file has them only on request."""
 UNTOLD = TEXTS | {"discarded", "cause"}
 """Fields that no log entry, span or metric has."""
 
@@ -47,7 +47,7 @@ class Event(BaseModel):
     """Number of the round in this call, from 1; 0 outside a round."""
     conversation: Text = ""
     """Name of the conversation: the option ``conversation``, that of a ``History``, or a digest of
-    the first three messages, which is the same for every call of one conversation."""
+    the first three messages, which all calls of one conversation share."""
 
     @property
     def sentence(self) -> str:
@@ -105,7 +105,7 @@ class CompactionEvent(Event):
     strategy: Text
     """Name of the strategy whose result is used; several are joined by ``+``."""
     fallback: bool = False
-    """Whether the result is the fallback's, as there was no summary."""
+    """Whether the result is the fallback's, because there was no summary."""
     ratio: float
     """Share of the compactable size that was compacted."""
     messages_before: int
@@ -125,8 +125,7 @@ class CompactionEvent(Event):
     cost: float | None = None
     """Cost of the summarizer's calls in USD; ``None`` if the price is unknown."""
     cached_tokens: int = 0
-    """Those of ``input_tokens`` that the provider has read from its prompt cache, as its replies
-    state it."""
+    """Part of ``input_tokens`` that the provider has read from its prompt cache, by its replies."""
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
     unverified: Annotated[tuple[Text, ...], Field(repr=False)] = ()
@@ -186,7 +185,7 @@ class SummaryProgress(Event):
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     piece: int
-    """Number of the piece, from 1; the same again if an answer was refused."""
+    """Number of the piece, from 1; repeated if an answer was refused."""
     pieces: int
     """Number of pieces, which grows if the summarizer refuses one as too long."""
 
@@ -274,8 +273,8 @@ class CompactionReused(Event):
 
 
 class PassagesRecalled(Event):
-    """Sent with a request that contains quotes of compacted messages, or what the model has looked
-    up in them with the tool of ``Quotes(tool=True)``.
+    """Sent with a request that contains quotes of compacted messages, or with results of the tool
+    of ``Quotes(tool=True)``.
     """
 
     _words = "quoted passages: {passages:,}, {characters:,} characters, {duration:.2f} s"
@@ -287,8 +286,7 @@ class PassagesRecalled(Event):
     tokens: int
     """Estimated tokens of the quotes, calibrated by the provider's numbers for earlier requests."""
     duration: float = 0.0
-    """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes.
-    """
+    """Seconds taken to find them; almost 0 if they are those of an earlier step of the turn."""
 
 
 class MaxTokensAdjusted(Event):
@@ -320,8 +318,8 @@ class MessageShortened(Event):
 
 
 class SealedContentRemoved(Event):
-    """Sent when a request is sent again without what only the model that made it can read, such as
-    encrypted reasoning or signed thinking, as the provider refused it.
+    """Sent when the provider refuses blocks that only the model that made them can read, such as
+    encrypted reasoning or signed thinking, and the request is sent again without them.
     """
 
     _words = "left out {removed:,} blocks that another model has sealed"
@@ -389,7 +387,7 @@ class Totals(Table):
     adjusted: int = 0
     """Number of times that an output limit was lowered."""
     unsealed: int = 0
-    """Number of calls that left out what only another model can read."""
+    """Number of calls that left out blocks that only another model can read."""
     summarizer_calls: int = 0
     """Number of requests for a summary."""
     input_tokens: int = 0

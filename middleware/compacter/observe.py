@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 __all__ = ["JsonLines", "OpenTelemetry"]
 
 
-def __getattr__(name: str) -> object:  # Only what is used is loaded: the second needs a package.
+def __getattr__(name: str) -> object:  # Load on demand: the second needs a package.
     return getattr(_observe, name)

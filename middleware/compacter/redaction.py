@@ -1,5 +1,4 @@
-"""Redaction of text that leaves a conversation: decode what is escaped, then take out what the
-option ``redact`` takes out.
+"""Redaction of text that leaves a conversation: decode escapes, then apply the option ``redact``.
 
 The built-in patterns of secrets are data, in ``secrets.toml``. The issuers' prefixes there were
 compared with the rules of gitleaks and detect-secrets:
@@ -42,7 +41,7 @@ class Redaction:
 
     A secret behind an escape sequence (``\nsk-...``) has no word boundary before it, and one with
     an escaped quote in it ends too early. So ``function`` gets escaped blanks as blanks, and each
-    quoted string that has escapes as it is when decoded.
+    quoted string with escapes in decoded form.
     """
 
     function: Callable[[str], str]
@@ -52,7 +51,7 @@ class Redaction:
         text = decode_escapes(text)
         if "\\" in text:
             text = _ESCAPED.sub(self._redact_string, text)
-        # Without the codes of colours, whose last letter is a part of the word after it.
+        # Remove the codes of colours first, as their last letter would join the next word.
         plain = _COLOUR.sub("", text)
         if plain != text and self.function(plain) != plain:
             text = plain
@@ -64,7 +63,7 @@ class Redaction:
         return text if clean == masked else clean.replace("\f", r"\t").replace("\v", r"\n")
 
     def _redact_string(self, match: re.Match[str]) -> str:
-        """Return a string of JSON that has escapes redacted; anything else, unchanged."""
+        """Return a JSON string with escapes redacted; anything else unchanged."""
         if "\\" not in match[0]:
             return match[0]
         try:
@@ -77,7 +76,7 @@ class Redaction:
 
 _COLOUR = re.compile(r"(?:\x1b|\\(?:u001b|x1b|033|e))\[[0-9;?]{0,32}[A-Za-z]")
 _ESCAPED_BLANK = re.compile(r"(?<!\\)\\([nrt])")
-# A string of JSON; one that does not end in its line is taken too, so that the time is linear.
+# A string of JSON; one that does not end in its line matches too, so that the time is linear.
 _ESCAPED = re.compile(r'"(?:[^"\\\n]|\\.)*"?')
 
 
@@ -100,7 +99,7 @@ def redact_secrets(text: str) -> str:
 
 @cache
 def _patterns() -> Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]]:
-    """Return the patterns of ``secrets.toml``, each with what replaces a match."""
+    """Return the patterns of ``secrets.toml``, each with the function that replaces a match."""
     table = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8"))
 
     def read(pattern: str) -> re.Pattern[str]:
@@ -202,6 +201,6 @@ _CHECKS: Final = {
     "assigned": _is_assigned,
     "card": _is_card,
     "iban": _is_iban,
-    # No placeholder beside the name of a secret.
+    # Not a placeholder beside the name of a secret.
     "value": lambda match: _NO_SECRET.fullmatch(match["value"]) is None,
 }

@@ -1,4 +1,6 @@
-"""A tool with which a model looks up what was said earlier, for a program's own list of tools."""
+"""A tool with which a model searches the earlier conversation, for a program's own list of
+tools.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ class RecallTool(NamedTuple):
     (Gemini), of ``toolConfig["tools"]`` (Bedrock)."""
     answer: Callable[[Json], Json]
     """Answers a call: takes the model's call (a dict or an SDK object) and returns the message with
-    its result. Takes a query, and returns the text of the result. A call without a query gets a
-    result that says so."""
+    its result. Also takes a query, and returns the text of the result. For a call without a query,
+    the result reports that."""
 
 
 def recall_tool(
@@ -37,8 +39,8 @@ def recall_tool(
     """Return a tool with which a model searches the whole conversation, compacted or not.
 
     Args:
-        messages_or_history: The list in which the program keeps all messages, or a ``History``. It
-            is searched as it is at each call.
+        messages_or_history: The list in which the program keeps all messages, or a ``History``.
+            Each call searches its present messages.
         wire_format: Format of the definition and the results: ``"openai"``, ``"responses"``,
             ``"anthropic"``, ``"gemini"`` or ``"bedrock"``.
         limit: Largest number of passages in a result.
@@ -51,13 +53,14 @@ def recall_tool(
     whole_number("limit", limit, least=1, of="passages")
 
     def look_up(query: str) -> str:
-        """Return the passages that bear on a query, each with its speaker."""
+        """Return the passages that match a query, each with its speaker."""
         if isinstance(messages_or_history, History):
             passages = messages_or_history.search(query, maxsize)
         else:
             search = Compacter(memory=None).search
             passages = search(messages_or_history, query, maxsize, wire_format=wire_format)
-        # What the model has just been asked, and what it has looked up before, need no quoting.
+        # Do not quote the question that the model has just been asked, or results of earlier
+        # searches.
         texts = map(form.plain_text, reversed(list(messages_or_history)[1:]))
         asked = next(filter(None, texts), "")
         earlier = [part for part in passages if part.name != NAME and part.text not in asked]

@@ -1,4 +1,4 @@
-"""What a stated number of tokens may mean."""
+"""Meanings of a stated number of tokens."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class TestTheOutputLimit:
         assert any(isinstance(event, CompactionEvent) for event in told) is not lowered
 
     def test_is_never_raised(self) -> None:
-        # By its own numbers the request fits: the provider refuses it all the same.
+        # By its own numbers the request fits: the provider still refuses it.
         last, told = self.ask(limit=2_000, prompt=1_000, output=100, text=EXCEEDED)
 
         assert last["max_tokens"] == 100

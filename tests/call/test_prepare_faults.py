@@ -1,4 +1,4 @@
-"""What made a program wait, pay or lie when compactions are made ahead, each once."""
+"""Former faults of compactions made ahead, by which a program waited, paid or reported wrongly."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TestNoCallWaitsForItself:
 
     @pytest.fixture
     def stored(self, tmp_path: Path) -> Iterator[BaseMemory]:
-        """A memory that grants claims; a busy machine is no memory in trouble."""
+        """A memory that grants claims; a busy machine is not a failing memory."""
         memory = SQLiteMemory(tmp_path / "memory.db", deadline=60)
         yield memory
         memory.close()
@@ -136,7 +136,7 @@ class TestNoCallWaitsForItself:
 
 
 class TestWithdrawnTextStaysAway:
-    """What is compacted is taken down before the call returns, and checked when it is used."""
+    """The call records the messages to compact before it returns, and checks them at use."""
 
     def test_from_what_is_compacted(self) -> None:
         writer = Writer()

@@ -1,5 +1,5 @@
-"""A question for which there are quotes and no room: the compaction that makes room, and when there
-is none.
+"""A question for which there are quotes and no room: the compaction that makes room, and when none
+is made.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FOUND = TokenLimit(limit=WINDOW, kind="input")
 
 
 def messages_of(size: int, count: int = 21) -> list[dict[str, Any]]:
-    """So many messages of so many characters each, the last one the user's."""
+    """``count`` messages of equal size, the last one the user's."""
     return [
         {"role": "assistant" if at % 2 else "user", "content": f"{at}".ljust(size, "x")}
         for at in range(count)

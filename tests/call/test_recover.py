@@ -1,4 +1,4 @@
-"""What happens after "too long", as a conversation with the flow."""
+"""The steps of the flow after "too long", answered one by one."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TestOutput:
 
     @pytest.mark.parametrize("limit", [550, 1_000])
     def test_beside_a_bound_it_is_lowered_once_at_most(self, limit: int, recovery: Any) -> None:
-        """A bound is no size: what the characters leave is tried once, then the history is
+        """A bound is not a size: what the characters leave is tried once, then the history is
         compacted; at once if they leave nothing.
         """
         bound = refusal(limit, limit + 1, "input_plus_output", is_bound=True)
@@ -162,7 +162,7 @@ class TestOutput:
         ("limit", "requested", "output", "adjust"),
         [
             (1_000, 1_100, 90, True),  # The input alone is too long.
-            (1_000, 1_500, 510, True),  # What would be left is no answer.
+            (1_000, 1_500, 510, True),  # The rest would be too little for an answer.
             (1_000, 1_500, 1_000, False),  # It is switched off.
             (None, 1_500, 1_000, True),  # Nobody said how much is allowed,
             (1_000, None, 1_000, True),  # or how much was sent.

@@ -1,5 +1,5 @@
-"""What is read of a reply, what is made of a provider's numbers, and what the calls of one
-Compacter share.
+"""The usage of a reply, the numbers of a provider, and the state that the calls of one Compacter
+share.
 """
 
 from __future__ import annotations
@@ -301,8 +301,8 @@ class TestTheUsageOfAReply:
 
 
 class TestWhatIsSent:
-    """Beside the messages as they are: a shortened one in its place, and quotes right before the
-    last user message.
+    """Beside the unchanged messages: a shortened one in its place, and quotes right before the last
+    user message.
     """
 
     def test_is_the_list_itself_where_nothing_was_changed(self) -> None:

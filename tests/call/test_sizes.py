@@ -1,5 +1,5 @@
-"""What a call works out of sizes and limits: the room for quotes, when and how far to fold ahead,
-what usage tells.
+"""Sizes and limits that a call computes: the room for quotes, when and how far to fold ahead, what
+usage tells.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class TestTheRoomForQuotes:
         assert plan_of(made, target, "threshold").reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
-        """What the call asks quotes for; ``None`` where it asks for none."""
+        """The room for which the call requests quotes; ``None`` if it requests no quotes."""
         effect: Any = dialogue.expect((Quote, Send))  # type: ignore[arg-type]
         return effect.room if isinstance(effect, Quote) and effect.sent else None
 
@@ -263,7 +263,7 @@ class TestUsage:
 
 
 class TestARefusal:
-    """What a provider's numbers tell of the model, and what the messages may then weigh."""
+    """Calibration by a provider's numbers, and the size that messages may then have."""
 
     @pytest.mark.parametrize(
         ("found", "used", "chars_per_token"),

@@ -1,4 +1,4 @@
-"""What a conversation pays: no summary that cannot help."""
+"""Costs of a conversation: no summary that cannot help."""
 
 from __future__ import annotations
 

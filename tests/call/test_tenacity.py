@@ -1,4 +1,4 @@
-"""What the flow relies on in tenacity, and tenacity does not document: a state that stops are asked
+"""Undocumented behaviour of tenacity on which the flow relies: a state that stops are asked
 with.
 """
 

@@ -1,5 +1,5 @@
-"""What may not be folded and is too long: retrieved text is shortened where that is allowed, else a
-note says why.
+"""Messages that may not be compacted and are too long: retrieved text is shortened where that is
+allowed, else a note says why.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class TestAToolResultBesideTheUsersWords:
         assert told == [MessageShortened]
         assert sent[-1][1].text == self.REMINDER
 
-    # The last user message is sent as it is, unless an option says what may be left out of it.
+    # The last user message is sent unchanged, unless an option names the text that may be left out.
     def test_stays_whole_without_the_option(self, dialect: Dialect) -> None:
         with pytest.raises(TokenLimitError) as caught:
             self.ask(dialect, retrieved=None)

@@ -1,4 +1,6 @@
-"""What answers and refusals teach of the context window, and servers that take one request."""
+"""Calibration of the context window by answers and refusals, and servers that accept one
+request.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run."""
+    """Result of one run."""
 
     code: int
     out: str
@@ -83,7 +83,7 @@ def chat() -> list[Line]:
 
 @pytest.fixture
 def write(folder: Path) -> Callable[..., Path]:
-    """Writes a file into the folder: a text as it is, a list as JSON lines where the name says so,
+    """Writes a file into the folder: a text unchanged, a list as JSON lines where the name says so,
     else JSON.
     """
 

@@ -147,7 +147,7 @@ def real_tokens(messages: list[Line]) -> int:
 
 @pytest.mark.parametrize("text", [CHINESE, ENGLISH, JSON], ids=["Chinese", "English", "JSON"])
 def test_half_of_the_window_is_free(run: Run, write: Write, text: str) -> None:
-    """What is compacted for a window leaves half of it free, by a real tokenizer, in any script."""
+    """A compaction for a window leaves half of it free, by a real tokenizer, in any script."""
     talk = [
         {"role": role, "content": content}
         for n in range(300)

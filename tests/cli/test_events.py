@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def events(folder: Path) -> Path:
-    """What hooks write while a conversation overflows again and again: half the sink's lines, half
-    those of a hook of one's own.
+    """Lines of hooks while a conversation overflows again and again: half from the sink, half from
+    a user's own hook.
     """
     path = folder / "events.jsonl"
     sink = JsonLines(path, texts=True)

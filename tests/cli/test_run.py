@@ -64,12 +64,12 @@ def test_a_program_runs_behind_a_server_of_its_own_and_is_told_what_was_compacte
 def test_the_window_of_claude_code_is_told(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Who runs Claude Code is told which window it assumes behind another address."""
+    """Users of Claude Code learn which window it assumes behind another address."""
     claude = tmp_path / "claude"
     claude.write_text("#!/bin/sh\n")
     claude.chmod(0o755)
     assert main(["--", str(claude)]) == 0
-    assert "Claude Code takes 200,000 tokens for its window" in capfd.readouterr().err
+    assert "Claude Code assumes 200,000 tokens for its window" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("vendor", ["openai"], indirect=True)

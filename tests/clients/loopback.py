@@ -232,7 +232,7 @@ STORED: list[Body] = [
         for call in ("call_1", "call_2")
     ),
 ]
-"""What a stored response has said."""
+"""Text of a stored response."""
 
 
 def openai(server: Provider, path: str, body: Body) -> Answer:

@@ -42,7 +42,7 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
     refused, *summaries, answered = server.bodies
     sent = answered["messages"]
     assert refused["messages"] == history
-    # The summary, at most one filler message beside it, and the tail as it was.
+    # The summary, at most one filler message beside it, and the unchanged tail.
     tails = [sent[new:] for new in (1, 2)]
     assert any(tail and tail == history[-len(tail) :] for tail in tails)
     assert sent[0]["role"] == "user"

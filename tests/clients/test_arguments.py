@@ -118,7 +118,7 @@ def test_so_does_anthropics_stream_helper(
 
 
 def endpoint(client: Any, *path: str) -> str:
-    """What the binding of a wrapped client's method says."""
+    """Facts that the binding of a wrapped client's method reads."""
     wrapped = Compacter().wrap(client)
     return endpoint_of(functools.reduce(getattr, path, wrapped))
 

@@ -168,7 +168,7 @@ def test_chats_compact_and_keep_their_whole_history(
     sent = len(gemini_server.bodies)
     assert "".join(chunk.text or "" for chunk in chat.send_message_stream("Still?")) == WORDS
     assert chat.get_history()[: len(history)] == history
-    # The chat sends its whole history again, and the summary stands for the old part of it.
+    # The chat sends its whole history again, and the summary replaces the old part of it.
     assert (len(gemini_server.bodies), len(compacter.events)) == (sent + 1, 1)
 
 

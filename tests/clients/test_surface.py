@@ -68,7 +68,7 @@ ALL = pytest.mark.parametrize("name", CLIENTS)
 
 
 def kind(member: object) -> str:
-    """What sort of thing a member is."""
+    """Sort of a member."""
     if inspect.ismethod(member):
         return "method"
     if inspect.isroutine(member):

@@ -1,5 +1,5 @@
-"""What every vendor's client does alike: each way to call it survives a token limit, as if nothing
-had happened.
+"""Behaviour that every vendor's client shares: each way to call it survives a token limit, as if
+nothing had happened.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def carried_out(
     *answers: str | Reply | Exception,
     told: list[Any] | None = None,
 ) -> tuple[list[AskSummarizer], Any]:
-    """What a summarizer was asked, and the compaction; the last answer is given again. Events are
+    """The requests to a summarizer, and the compaction; the last answer is given again. Events are
     put into ``told``.
     """
     world = World(answers, told if told is not None else [])

@@ -199,7 +199,7 @@ def test_prior_alone(pins: tuple[int, ...], cut: int) -> None:
 
 
 def test_prior_before_recent_turns() -> None:
-    """What stands between a prior summary and the turns that stay is compacted."""
+    """Messages between a prior summary and the turns that stay are compacted."""
     talk = [message("p"), message("a", 300), *chat(100, 100, 100)]
 
     assert plan(Options(preserve_recent_turns=9), work(talk)).cut == 2

@@ -1,5 +1,5 @@
-"""A strategy may be a plain function of a plan; whatever it is, the caller's messages stay as they
-were.
+"""A strategy may be a plain function of a plan; whatever it does, the caller's messages do not
+change.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""One compaction from its plan to its event: hooks, strategies in a row, and what is told of one
-that fails.
+"""One compaction from its plan to its event: hooks, strategies in a row, and the report of one that
+fails.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def look(number: int, size: int) -> list[Any]:
 
 
 def told(messages: list[Any], strategy: Any, **facts: Any) -> tuple[list[Any], Any]:
-    """Everything that was told, and the compaction."""
+    """All events, and the compaction."""
     events: list[Any] = []
     options = Options(strategy=strategy, before_compaction=lambda plan: plan)
     facts = {"trigger": "token_limit", "calibration": Calibration(), **facts}

@@ -139,7 +139,7 @@ SEALED: dict[str, dict[str, Any]] = {
 
 
 def compacted(strategy: Any, wire_format: Any, message: Any) -> Any:
-    """The message as it is after a compaction, in the middle of a talk."""
+    """The message after a compaction, in the middle of a conversation."""
     say = get_format(wire_format).say
     talk = [
         say("user", "Run it."),

@@ -118,8 +118,8 @@ def test_ratio_without_window(messages: list[Any], ratio: float, cut: int) -> No
     ],
 )
 def test_ratio_of_window(messages: list[Any], ratio: float, room: int, cut: int) -> None:
-    """What stays is at most ``1 - compact_ratio`` of what fits, so that a history of three windows
-    is cut to the size of one of 1.05.
+    """At most ``1 - compact_ratio`` of what fits stays, so that a history of three windows is cut
+    to the size of one of 1.05.
     """
     made = cut_of(messages, ratio, room)
 

@@ -88,7 +88,7 @@ def test_below_the_threshold(size: int, tokens: int, above: int, target: int | N
     ],
 )
 def test_ahead(options: dict[str, Any], tokens: int, expected: tuple[float, int]) -> None:
-    """What is compacted ahead leaves what the ratio leaves once it is due."""
+    """A compaction made ahead leaves as much as the ratio leaves once it is due."""
     share, target = Sizes(Options(**options), Calibration(window=1_000)).ahead(tokens) or (9, 9)
 
     assert share == pytest.approx(expected[0])

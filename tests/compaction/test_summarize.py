@@ -1,5 +1,5 @@
-"""What a summary is made of: who is asked, what stands in it and what is told where there
-is none.
+"""Parts of a summary: the model that writes it, its content, and the report if no summary is
+made.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class TestAnAnswer:
         assert made.event.summary == TOLD
 
     def test_that_is_far_shorter_than_the_earlier_text_stands_below_it(self) -> None:
-        """What a model wrote as the summary is not thrown away."""
+        """A model's text of the summary is not discarded."""
         earlier = " ".join(f"Ship {number} left pier {number}." for number in range(20))
         _, made = self.after(Summary(earlier), "The last ship came.")
         assert made.event.summary == f"{earlier}\n\nThe last ship came."

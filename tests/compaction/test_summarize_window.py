@@ -1,4 +1,4 @@
-"""Whose window a prompt has to fit: the summarizer's own, where that is another model."""
+"""Window that a prompt has to fit: the summarizer's own, where that is another model."""
 
 from __future__ import annotations
 

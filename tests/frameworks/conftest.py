@@ -1,5 +1,5 @@
-"""What the frameworks' tests share: a provider, a history that is too long for it, and the manual's
-snippets.
+"""Common parts of the frameworks' tests: a provider, a history that is too long for it, and the
+manual's snippets.
 
 Each file runs in an environment of its own (``make frameworks``), and is skipped where its
 framework is not installed.
@@ -80,7 +80,7 @@ def pictures() -> list[str]:
 
 @pytest.fixture
 def about_it() -> str:
-    """What is said beside the picture: too long by itself."""
+    """Text beside the picture: too long by itself."""
     return "What is on this picture? " * 1_000
 
 

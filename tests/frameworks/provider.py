@@ -101,6 +101,6 @@ class Provider(Server):
         return {"content": self.words(body), "finish_reason": "stop"}
 
     def words(self, body: Body) -> str:
-        """What is said in an answer."""
+        """Text of an answer."""
         structured = body.get("response_format") or "format" in (body.get("text") or {})
         return STRUCTURED if structured else WORDS

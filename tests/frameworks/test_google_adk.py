@@ -37,7 +37,7 @@ def agent(server: Any, compacter: Compacter, **options: Any) -> LlmAgent:
 
 
 async def asked(one: LlmAgent, talk: list[tuple[str, str]], **options: Any) -> str:
-    """What the agent says at the end of a session."""
+    """The agent's answer at the end of a session."""
     runner = InMemoryRunner(one, app_name="test")
     session = await runner.session_service.create_session(app_name="test", user_id="user")
     for role, text in talk[:-1]:

@@ -118,7 +118,7 @@ async def test_tools(
 
 
 async def test_the_model_costs_as_many_summaries_as_the_wrapped_client(serve: Callable) -> None:
-    """Tools and instructions fill the window too, and are no arguments of the model's own."""
+    """Tools and instructions fill the window too, and are not arguments of the model itself."""
     totals = []
     for way in WAYS:
         serve()

@@ -1,7 +1,7 @@
 """A real LiteLLM proxy with the plug-in, before a pretend provider with a true window.
 
 The proxy runs on an interpreter of its own (``make gateway`` makes ``.venv-proxy``), or on the one
-that ``COMPACTER_PROXY_PYTHON`` names. Where there is none, these tests are skipped.
+that ``COMPACTER_PROXY_PYTHON`` names. Without one, these tests are skipped.
 """
 
 from __future__ import annotations

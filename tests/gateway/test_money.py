@@ -40,7 +40,7 @@ def lines(proxy: Proxy, name: str) -> list[dict[str, Any]]:
 
 
 def spent(proxy: Proxy, name: str, least: int) -> tuple[float, float]:
-    """What the key's counter has, and what its calls cost, as soon as so many are logged."""
+    """The key's counter, and the costs of its calls, as soon as this many are logged."""
     end = time.monotonic() + 60
     counted = cost = 0.0
     while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""What the config says, whose money and whose memory it is, and what stays as it is without the
+"""Settings of the config, the payer and the memory of a call, and what does not change without the
 plug-in.
 """
 
@@ -215,7 +215,7 @@ def seen(provider: Provider, mark: str) -> list[Seen]:
 
 
 def logged(proxy: Proxy, key: str, count: int) -> list[Json]:
-    """What the proxy has logged of a key's calls; it does that after it has answered."""
+    """The proxy's log of a key's calls; it does that after it has answered."""
     path = proxy.log.with_name("record.jsonl")
     end = time.monotonic() + 20
     while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""A config that cannot be used is told at start, by the path of what is wrong in it."""
+"""An unusable config is reported at start, with the path of the fault."""
 
 from __future__ import annotations
 

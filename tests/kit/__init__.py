@@ -1,5 +1,5 @@
-"""What only this repository's tests need of a fake provider: every form of refusal inside HTTP 200,
-Anthropic's messages and OpenAI's responses over HTTP, and what few providers do.
+"""Parts of a fake provider that only this repository's tests need: every form of refusal inside
+HTTP 200, Anthropic's messages and OpenAI's responses over HTTP, and what few providers do.
 
 What users test with is in ``compacter.testing``.
 """

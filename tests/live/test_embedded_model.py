@@ -1,5 +1,5 @@
-"""What the other live tests stand on: the server refuses what is too long, and ends when
-it should.
+"""Basis of the other live tests: the server refuses requests that are too long, and ends when it
+should.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def namespace(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is no memory in trouble: tests of that say their own ``deadline``, and a pause
+    """A busy machine is not a failing memory: tests of that say their own ``deadline``, and a pause
     outlasts a test.
     """
     monkeypatch.setattr("compacter.memory.stored.PAUSE", 600.0)
@@ -173,7 +173,7 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> tu
 
 @pytest.fixture(scope="session")
 def environment(root: Path) -> dict[str, str]:
-    """What a program that a test starts needs to import compacter."""
+    """Environment that a program of a test needs to import compacter."""
     return {**os.environ, "PYTHONPATH": str(root / "middleware")}
 
 
@@ -184,7 +184,7 @@ def openai() -> MessageFormat:
 
 @pytest.fixture
 def talk() -> Callable[..., list[dict[str, Any]]]:
-    """A system prompt and so many messages, by user and assistant in turn, each different."""
+    """A system prompt and this many messages, by user and assistant in turn, each different."""
 
     def make(length: int, about: str = "trains") -> list[dict[str, Any]]:
         history = [{"role": "system", "content": "Be brief."}]

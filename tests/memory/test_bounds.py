@@ -1,4 +1,4 @@
-"""What a memory keeps alive is bounded by what it was told, whatever the messages hold."""
+"""A memory keeps no more alive than its limit, for any messages."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class TestRedisMemoryEncrypted(MemoryConformance):
 
 
 class Shelf:
-    """What the manual shows as a memory of one's own."""
+    """The manual's example of a user's own memory."""
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
@@ -95,7 +95,7 @@ class Shelf:
         return self
 
     def release(self) -> None:
-        """Nothing is held."""
+        """The claim does nothing."""
 
 
 class TestTheManualsMemory(MemoryConformance):

@@ -1,4 +1,4 @@
-"""The sticky view: which histories a remembered compaction stands for, and what their view is."""
+"""The sticky view: the histories that a remembered compaction matches, and their views."""
 
 from __future__ import annotations
 

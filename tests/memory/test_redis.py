@@ -54,7 +54,7 @@ NAMESPACES = (
     "[a]",
     "\\",
 )
-"""What is appended to a namespace."""
+"""Suffixes of a namespace."""
 
 
 @pytest.mark.parametrize("cleared", NAMESPACES)

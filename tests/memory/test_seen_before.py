@@ -34,7 +34,7 @@ REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish
 
 
 class Foreign:
-    """What is no message of any provider, and cannot be compared."""
+    """An object that is not a message of any provider, and cannot be compared."""
 
     def __eq__(self, other: object) -> bool:
         raise ValueError("not to be compared")
@@ -80,7 +80,7 @@ class Program:
         return REPLY
 
     def sends(self, messages: list[Any]) -> list[Any]:
-        """What the function that is wrapped gets."""
+        """Messages that the wrapped function gets."""
         self.call(model="m", messages=messages)
         return self.sent
 
@@ -160,7 +160,7 @@ def test_a_call_is_as_if_nothing_had_been_seen(data: st.DataObject) -> None:
 
 
 def outcome(program: Program, history: list[Any]) -> list[object]:
-    """What a call sends; an object that cannot be compared by its place in memory."""
+    """Messages of a call; an object that cannot be compared counts by its place in memory."""
     return [
         id(message) if isinstance(message, Foreign) else message
         for message in program.sends(history)

@@ -1,4 +1,4 @@
-"""Who needs the same compaction waits for the one who makes it, and never for itself."""
+"""Calls that need one compaction wait for the call that makes it, and never for themselves."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(
     before = len(memory)
     matcher.remember("scope", OPENAI, history, [SUMMARY, *history[6:]])
     if len(memory) > before:
-        # It can be encoded after all: then it stands for this content and no other.
+        # It can be encoded after all: then it encodes this content and no other.
         assert prefix_digest(OPENAI, [history[place]]) == prefix_digest(OPENAI, [other[place]])
     else:
         assert matcher.view("scope", OPENAI, other) is None

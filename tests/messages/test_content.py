@@ -1,4 +1,4 @@
-"""What tells one message from another: equal content only where the provider is sent the same."""
+"""Content distinguishes messages: it is equal only if the provider gets the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def called(name: str, arguments: Any) -> Message:
-    """A message that calls a tool with these arguments as they are, in the format of that name."""
+    """A message that calls a tool with exactly these arguments, in the format of that name."""
     usual = {"the": "arguments"}
 
     def put(data: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is read of any object, whatever its class: its fields, its data, its text."""
+"""Reading any object, of any class: its fields, its data, its text."""
 
 from __future__ import annotations
 

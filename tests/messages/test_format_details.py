@@ -1,4 +1,4 @@
-"""What is peculiar to one message format."""
+"""Peculiarities of each message format."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def test_roles_and_types_are_kinds(name: str, message: object, kind: Kind, speak
 
 
 def test_system_messages_are_found_wherever_they_stand() -> None:
-    """System and developer messages are found at any place, in a mapping that is no dict too."""
+    """System and developer messages are found at any place, also in a mapping that is not a
+    dict.
+    """
     system = {"role": "system", "content": "a"}
     others = [
         {"role": role, "name": "f", "content": "a"} for role in ("function", "critic", "zealot")
@@ -404,7 +406,7 @@ def test_a_response_is_read_and_edited_as_its_one_text(
 
 
 def test_a_message_of_any_class_is_read_by_its_fields() -> None:
-    """A dataclass is read like a dict, edited into one, and stays as it is."""
+    """A dataclass is read like a dict, edited into one, and not changed itself."""
 
     @dataclass
     class Note:

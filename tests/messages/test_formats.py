@@ -1,4 +1,4 @@
-"""What every message format promises, held against all of them with one set of tests."""
+"""Promises of every message format, checked by one set of tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What media weigh in each message format, and what stands for them."""
+"""Weights of media in each message format, and their placeholders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is peculiar to the items of the Responses API."""
+"""Peculiarities of the items of the Responses API."""
 
 from __future__ import annotations
 

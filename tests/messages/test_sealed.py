@@ -1,4 +1,6 @@
-"""What only the model that made it can read, left out of a conversation for another one."""
+"""Blocks that only the model that made them can read, left out of a conversation for another
+one.
+"""
 
 from __future__ import annotations
 
@@ -195,7 +197,7 @@ def test_blocks_of_the_sdk_go_too() -> None:
 
 
 def test_a_call_of_the_sdk_has_bytes_that_arrive_as_that_signature() -> None:
-    """Google's SDK encodes bytes as base64, and the text must arrive as it is."""
+    """Google's SDK encodes bytes as base64, and the text must arrive unchanged."""
     part = genai.Part(
         function_call=genai.FunctionCall(name="look", args={}), thought_signature=b"sealed"
     )

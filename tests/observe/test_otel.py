@@ -40,7 +40,7 @@ def test_without_the_package_the_error_says_what_to_install(
 
 
 class Collected:
-    """What a program's providers have received."""
+    """Data that a program's providers have received."""
 
     def __init__(self) -> None:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()

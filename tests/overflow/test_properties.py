@@ -1,4 +1,4 @@
-"""What holds for any text: no crash, and numbers that survive how they are written."""
+"""Properties of any text: no crash, and numbers that survive how they are written."""
 
 from __future__ import annotations
 

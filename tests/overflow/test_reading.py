@@ -1,4 +1,4 @@
-"""What is read from one text: the kind, the role of each number, what status and code add ."""
+"""Facts read from one text: the kind, the role of each number, what status and code add ."""
 
 from __future__ import annotations
 

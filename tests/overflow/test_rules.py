@@ -1,4 +1,4 @@
-"""What sentences, codes, classes and statuses amount to together."""
+"""Verdicts on sentences, codes, classes and statuses together."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ SEALED = (
 
 @pytest.mark.parametrize("text", SEALED)
 def test_a_text_that_names_what_is_sealed_and_its_fault_is_known(text: str) -> None:
-    """Each provider's refusal after a change of model is recognised, and is no token limit."""
+    """Each provider's refusal after a change of model is recognised, and is not a token limit."""
     assert is_sealed(RefusedError(text))
     assert detect_token_limit(RefusedError(text)) is None
 

@@ -1,4 +1,4 @@
-"""What is read of an exception: texts, codes, status and types, wherever an SDK puts them."""
+"""Signals read from an exception: texts, codes, status and types, wherever an SDK puts them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Code(Enum):
 
 
 class HTTPResponse:
-    """A response that keeps its body, as requests and httpx do; its other attributes are
-    no text.
+    """A response that keeps its body, as requests and httpx do; its other attributes are not
+    texts.
     """
 
     def __init__(self, **fields: Any) -> None:

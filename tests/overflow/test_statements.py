@@ -1,5 +1,5 @@
-"""What a message states beside the phrase that gives it away: statuses, advice, other numbers,
-lists of reasons.
+"""Statements of a message beside the phrase that decides: statuses, advice, other numbers, lists of
+reasons.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ FILL = "and some words about the weather in town "
 
 
 class Talk:
-    """Chat messages in which every text is told apart by its number."""
+    """Chat messages in which a number identifies every text."""
 
     @staticmethod
     def text(name: str, size: int = 200) -> str:
@@ -79,14 +79,14 @@ class Talk:
 
 @dataclass
 class Stage:
-    """A wrapped scripted model, its summarizer, and what the hooks were told."""
+    """A wrapped scripted model, its summarizer, and the events that the hooks got."""
 
     model: ScriptedModel
     summarizer: ScriptedSummarizer
     compacter: Compacter
     told: list[Event] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
-    """Who was at work, in order: ``model``, ``summarizer``, ``hook``."""
+    """Actors in order of their work: ``model``, ``summarizer``, ``hook``."""
 
     def ask(self, messages: Sequence[Chat], **options: Any) -> str:
         """The answer's text."""

@@ -1,4 +1,4 @@
-"""What hooks are given, and when."""
+"""Events that hooks get, and when."""
 
 from __future__ import annotations
 

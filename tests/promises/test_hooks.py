@@ -50,7 +50,7 @@ def program(seed: int, conversations: int = 3) -> Iterator[tuple[list[Chat], dic
 
 
 def requests(seed: int, **hooks: Any) -> list[tuple[Any, ...]]:
-    """What the provider receives in this program."""
+    """Requests that the provider receives in this program."""
     rng = random.Random(seed)
     model = ScriptedModel(
         window=rng.randint(800, 1_500),

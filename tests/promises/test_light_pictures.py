@@ -1,6 +1,4 @@
-"""Pictures that the provider counts for far less than their estimate: a summary is text all the
-same.
-"""
+"""Pictures that the provider counts for far less than their estimate: a summary is still text."""
 
 from __future__ import annotations
 

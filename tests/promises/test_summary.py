@@ -1,4 +1,4 @@
-"""What goes into a summary, what is refused as one, and how it is folded again."""
+"""Content of a summary, answers that are refused, and compacting a summary again."""
 
 from __future__ import annotations
 

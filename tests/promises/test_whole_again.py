@@ -68,7 +68,7 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
 
 
 def test_after_truncation(memory: Callable[[], Any]) -> None:
-    """What the fallback ``truncate`` dropped for want of room is in the next call again."""
+    """The next call contains again what the fallback ``truncate`` dropped for lack of room."""
     outcome, events = play(310, summarizer="extractive", memory=memory())
 
     assert any(getattr(event, "strategy", "") == "truncate" for event in events)

@@ -1,4 +1,4 @@
-"""What must always hold (the manual's promises), for any history and any options."""
+"""The manual's promises, for any history and any options."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_compacting_by_hand_keeps_every_promise(
     ).compact(history, budget=budget)
 
     note(f"{result.messages!r}")
-    # The caller's list is as it was, and nothing is lost.
+    # The caller's list is unchanged, and nothing is lost.
     assert history == before
     assert list(map(id, history)) == ids
     kept = kept_of(history, result.messages)

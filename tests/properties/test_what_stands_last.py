@@ -1,4 +1,4 @@
-"""What stands last in a request is the program's own newest message (the manual's promises), in all
+"""The last message of a request is the program's own newest one (the manual's promises), in all
 formats, whatever was compacted and quoted.
 """
 

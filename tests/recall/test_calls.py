@@ -1,4 +1,4 @@
-"""Quotes in wrapped calls: where they stand, when there are none, and what never sees them."""
+"""Quotes in wrapped calls: their places, calls without quotes, and readers that never get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question brings back: whether anything, what, and in which frame."""
+"""Quotes for a question: whether there are any, which, and in which frame."""
 
 from __future__ import annotations
 
@@ -285,8 +285,8 @@ def test_what_a_message_only_carries_asks_nothing() -> None:
 
 
 def test_words_of_the_messages_in_view_do_not_bring_the_last_compacted_passage() -> None:
-    """What stands in view comes behind it in the index alone: in the conversation a summary, or
-    cleared results, may lie between.
+    """Messages in view follow it in the index alone: in the conversation a summary, or cleared
+    results, may lie between.
     """
     output = [Part("tool", "result", f"{letter * 800}\n", "look", 6) for letter in "abcdefghij"]
     task = Part("user", "text", "Count the ships in the eastern harbour.", "", 0)

@@ -1,4 +1,4 @@
-"""What an agent's newest step names brings the lines that have it, before its newest call."""
+"""Names in an agent's newest step bring the lines with them, before its newest call."""
 
 from __future__ import annotations
 
@@ -156,13 +156,13 @@ def test_what_a_step_prints_or_has_carried_out_asks_for_nothing(note: str, resul
 
 
 def test_boilerplate_of_results_brings_nothing() -> None:
-    """What stands in several results is no name."""
+    """A word in several results is not a name."""
     said = [f"command {number} was run\nProcess group of the shell" for number in range(9)]
     assert chosen([*NOISE, *said], "Look for the shell of the process group", told=60) == []
 
 
 def real_looking_run() -> list[dict[str, Any]]:
-    """Return an agent's steps as they are: edits with receipts, builds, listings, prose between."""
+    """Return an agent's usual steps: edits with receipts, builds, listings, prose between."""
     history: list[dict[str, Any]] = [
         {"role": "user", "content": "Review the branch, mend what is wrong and run the tests."}
     ]

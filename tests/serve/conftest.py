@@ -34,8 +34,8 @@ class Serving:
         self.lines = lines
 
     def send(self, head: str, body: bytes = b"") -> socket.socket:
-        """A connection over which these bytes were sent; ``HOST`` stands for the header that is
-        right.
+        """A connection over which these bytes were sent; ``HOST`` is replaced by the right
+        header.
         """
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=300)
         head = head.replace("\nHOST\n", f"\nHost: 127.0.0.1:{self.port}\n").replace("\n", "\r\n")

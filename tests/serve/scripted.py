@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 @dataclass
 class Asked:
-    """One request as it came over the wire."""
+    """One request, unchanged from the wire."""
 
     method: str
     target: str

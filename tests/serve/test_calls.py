@@ -133,8 +133,8 @@ def test_a_request_that_fits_is_sent_byte_for_byte(serve: Serve, answering: Any)
     "status", ["400 Bad Request", "401 Unauthorized", "429 Too Many Requests", "503 Busy"]
 )
 def test_another_error_comes_back_as_it_was(serve: Serve, answering: Any, status: str) -> None:
-    """An error that is no token limit is returned as it was; the wrapped call sees its status and
-    body.
+    """An error that is not a token limit is returned unchanged; the wrapped call sees its status
+    and body.
     """
     seen: list[Any] = []
     answered = b'{"error":  {"message": "Too many requests", "code": "busy"}}'

@@ -27,8 +27,8 @@ OWN = [
 
 @pytest.mark.parametrize("lines", FOREIGN)
 def test_a_page_of_another_site_reaches_nothing(passing: Any, lines: str) -> None:
-    """What a web page of another site makes a browser send reaches neither the upstream nor the
-    server's own pages.
+    """A request that another site's web page makes a browser send reaches neither the upstream nor
+    the server's own pages.
     """
     serving, server = passing
     answers = [serving.post(path, BODY, lines) for path in (PATH, "/v1/files")]

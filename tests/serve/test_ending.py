@@ -18,7 +18,7 @@ from compacter.serve import main
 
 
 class Slow:
-    """An upstream whose stream goes on when it is told."""
+    """An upstream whose stream goes on at a signal."""
 
     def __init__(self, wire: Any) -> None:
         self.begun = threading.Event()

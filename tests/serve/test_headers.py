@@ -1,4 +1,4 @@
-"""What was compacted says so in its answer, whatever the protocol and wherever it was refused."""
+"""The answer to a compacted request has a header, for any protocol and any place of the refusal."""
 
 from __future__ import annotations
 

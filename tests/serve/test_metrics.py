@@ -64,7 +64,7 @@ def counting_output(server: loopback.Provider, path: str, body: Any) -> loopback
 
 
 def until(what: Callable[[], Any]) -> Any:
-    """What comes in the background, as soon as it is there."""
+    """A value from the background, as soon as it exists."""
     end = time.monotonic() + 60
     while not (there := what()) and time.monotonic() < end:
         time.sleep(0.02)

@@ -25,7 +25,9 @@ Serve = Callable[..., Any]
 
 
 def ollama(server: loopback.Provider, path: str, body: loopback.Body) -> loopback.Answer:
-    """Ollama with ``truncate: false``: it streams lines of JSON unless it is told not to."""
+    """Ollama with ``truncate: false``: it streams lines of JSON unless the request disables
+    that.
+    """
     assert path == "/api/chat"
     streaming = body.get("stream", True)
     tokens = server.too_long(body["messages"])
@@ -178,7 +180,7 @@ MODES = {"plain": (False, "status"), "streamed": (True, "status"), "inside 200":
 def protocol(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Any, loopback.Provider]]:
-    """What a client says, and the server that answers it."""
+    """A client's request, and the server that answers it."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOPERATOR")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "theirs")
     says, vendor = PROTOCOLS[request.param]

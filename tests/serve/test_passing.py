@@ -1,4 +1,4 @@
-"""Bytes go through as they are, as they come, and no longer than somebody reads them."""
+"""Bytes pass through unchanged, at once, and only while somebody reads them."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ from tests.serve.programs import program
 CALLERS = 4
 ENDS = {"stream": "[DONE]", "plain": loopback.WORDS}
 HELD = 3
-"""Streams that are open at a server when it is told to end."""
+"""Streams that are open at a server when it gets the signal to end."""
 SEVERAL = 12
 """Calls after which traffic has met a state of the servers: more than one for each caller."""
 
 
 class Upstream:
-    """Answers at once what fits; a stream whose user says "hold" goes on when it is told."""
+    """Answers at once what fits; a stream whose user writes "hold" goes on at a signal."""
 
     def __init__(self, wire: Any, vendor: loopback.Provider) -> None:
         self.begun = threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""What an operator sees: readiness, metrics, a log for programs, version and settings."""
+"""The operator's view: readiness, metrics, a log for programs, version and settings."""
 
 from __future__ import annotations
 

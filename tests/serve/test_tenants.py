@@ -1,4 +1,4 @@
-"""What was made for one caller is never served to another one."""
+"""A summary for one caller is never served to another one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What changed, through several folds by the front door: the new word is always there, the old one
-never without it.
+"""Changed facts, through several compactions of wrapped calls: the new word is always there, the
+old one never without it.
 """
 
 from __future__ import annotations

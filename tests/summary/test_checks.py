@@ -1,4 +1,4 @@
-"""What is plainly not a summary: six signs, in any language."""
+"""Answers that are plainly not a summary: six faults, in any language."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_of_a_long_message_wishes_stay_and_no_code() -> None:
 
 
 def test_an_order_outranks_talk_wherever_it_stands() -> None:
-    """What a user tells the assistant to do or not to do outranks talk."""
+    """A user's orders to the assistant outrank talk."""
     talk = [said(f"Mara: Ship {number} looked lovely, did it not see us!") for number in range(40)]
     talk[20] = said(f"Don't write the name of ship 7 into any file.\n\n{talk[20].text * 12}")
     lines = kept(said("Look at the bay."), *talk, budget=300)

@@ -1,4 +1,4 @@
-"""What a model is asked, and what it reads before."""
+"""The prompt for a model, and the text before it."""
 
 from __future__ import annotations
 

@@ -115,7 +115,9 @@ PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + 
     ],
 )
 def test_characters(message: dict[str, Any], options: dict[str, Any], size: int) -> None:
-    """What the model reads counts: texts, names, arguments, media, and the options of a prompt."""
+    """Everything that the model reads counts: texts, names, arguments, media, and the options of a
+    prompt.
+    """
     assert CharacterCount(chars_per_token=1, media_tokens=1000)([message], options) == size
 
 

@@ -1,4 +1,4 @@
-"""What the user wrote, and what the user's message only carries."""
+"""The user's own words, and text pasted into the user's message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``Shorten`` leaves of one long text: whole characters, and an exact receipt."""
+"""Result of ``Shorten`` for one long text: whole characters, and an exact receipt."""
 
 from __future__ import annotations
 

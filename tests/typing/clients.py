@@ -1,4 +1,4 @@
-"""What a type checker sees of wrapped clients: read by mypy and pyright, never run."""
+"""Types of wrapped clients: read by mypy and pyright, never run."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _circumstances(error: BaseException | None) -> str:
     """Return the HTTP status and the place of an exception, in parentheses; empty if it has
     neither. If the summarizer is missing, return its text, which names the option.
 
-    The place is the last one outside this package, or the last one if there is none outside.
+    The place is the last one outside this package, or else the last one.
     """
     if isinstance(error, SummarizerNeededError):
         return f": {error}"
@@ -171,8 +171,8 @@ def _traceback(error: BaseException) -> str:
 
 
 def _frames(error: BaseException | None) -> traceback.StackSummary:
-    """Return the frames of an exception from the first one outside this package; all if there is
-    none.
+    """Return the frames of an exception from the first one outside this package on; all frames
+    without one.
     """
     cause = error.__cause__ if isinstance(error, FunctionError) else error
     return traceback.extract_tb(outside(getattr(cause or error, "__traceback__", None)))

@@ -52,8 +52,7 @@ PLACES = (
     "num_ctx",
 )
 """Paths of the options of a call that select another server than the client's, or another context
-window. A memory keeps what was sent to one server apart from what is sent to another, so each
-vendor's name for an address is here."""
+window. A memory separates conversations by server, so each vendor's name for an address is here."""
 CARRIED = _names(
     *(place for place in PLACES if "." not in place),
     # Model, key and account.

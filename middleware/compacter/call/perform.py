@@ -213,7 +213,7 @@ class Performer(Sender):
         in this process are found by flights, those of other processes by claims in the memory. If
         the memory never grants a claim, do not wait.
 
-        ``key`` is the digest of what is compacted, with its scope.
+        ``key`` is the digest of the compacted messages, with their scope.
         """
         state = self.state
         flight, leads = state.flights.join(key)

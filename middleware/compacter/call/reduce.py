@@ -425,7 +425,8 @@ async def compact_ahead(call: Attempt, target: int) -> None:
     ``Exception``.
 
     Args:
-        call: A call with a copy of the conversation, in the world of what is not in force yet.
+        call: A call with a copy of the conversation, in a world for compactions that are not in
+            force yet.
         target: Largest size of the messages afterwards, in characters.
     """
     request = call.request

@@ -54,8 +54,8 @@ class Messages(Binding):
         prefix: Sequence[Message] | None = None,
         option: str | None = None,
     ) -> Arguments:
-        """Return the request; where it continues the call's messages, with a cache mark at its end
-        if the caller uses such marks.
+        """Return the request. If it continues the call's messages and the caller uses cache marks,
+        it gets one at its end.
 
         A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
         in the prefix.

@@ -61,8 +61,8 @@ def _move(value: Any, copies: Copies) -> Any:
 
 
 def copy_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -> Any:
-    """Return the copy's own object at ``path``: a copy of the original's, or a new one; ``None`` if
-    there is none.
+    """Return the copy's own object at ``path``: a copy of the original's, or a new one; ``None``
+    without one.
     """
     for name in path:
         part = vars(original).get(name) if original is not None else None
@@ -80,9 +80,9 @@ def copy_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -
 def unbound(owner: Any, name: str) -> Callable[..., Any]:
     """Return the function of an object's method, which takes ``self`` first.
 
-    A method of the class is looked up at each call: what a program puts into an SDK's class after
-    ``wrap`` (tests, OpenTelemetry, Langfuse) reaches a wrapped client too. A callable that only
-    this object has ignores ``self``.
+    A method of the class is looked up at each call: patches of an SDK's class after ``wrap``
+    (tests, OpenTelemetry, Langfuse) work on a wrapped client too. A callable that only this object
+    has ignores ``self``.
     """
     own = vars(owner).get(name)
     if isinstance(own, MethodType):
@@ -100,7 +100,8 @@ def unbound(owner: Any, name: str) -> Callable[..., Any]:
 
 
 def take_options(owner: Any, name: str, twin: Callable[[Any, object], Any]) -> None:
-    """Let a helper of an SDK, which sends messages by wrapped methods, take ``compacter_options``.
+    """Let a helper of an SDK, which sends messages by wrapped methods, accept
+    ``compacter_options``.
 
     It is called on a twin of its object: ``twin`` returns one, given the object and the options.
     """

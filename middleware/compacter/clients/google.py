@@ -124,7 +124,7 @@ _OWN: Mapping[str, Any] = {"chats": property(_chats), "__del__": _stay_open}
 
 
 def _twin_chat(chat: Any, options: object) -> Any:
-    """Return a chat with the same history, which sends by a twin of the models."""
+    """Return a chat that shares the history and sends by a twin of the models."""
     twin = copy_client(chat, {})
     models = vars(twin)["_modules"]
     vars(twin)["_modules"] = _twin(models, options)

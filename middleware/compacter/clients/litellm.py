@@ -130,8 +130,9 @@ def wrap_client(state: State, router: Any) -> Any:
     the original.
 
     Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each
-    request. From 1.109 on a Router only refers to a *core*, which has the methods: the core is
-    shared, and what calls ``acompletion`` is copied to call the wrapped one.
+    request. From 1.109 on a Router only refers to a *core*, which has the methods: the copy shares
+    the core, except the methods that call ``acompletion``, which are copied to call the wrapped
+    one.
     """
     router = _public(router)
     core = vars(router).get("_core")
@@ -171,7 +172,7 @@ def _core_of(endpoints: Any) -> Any:
 
 
 def _call_late(router: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls the Router's method as it is then; if it is a method, the
+    """Return a function that looks up the Router's method at each call; if it is a method, the
     function takes ``self`` first.
     """
     before = isinstance(method, MethodType)

@@ -1,5 +1,5 @@
-"""The OpenAI SDK's clients, and those of other vendors with generated SDKs of the same kind
-(``groq``, ``together``).
+"""The OpenAI SDK's clients, and those of other vendors with similar generated SDKs (``groq``,
+``together``).
 
 `patched` and `method_of` work for all such SDKs: `compacter.clients.anthropic` uses them with its
 own methods.
@@ -65,9 +65,7 @@ class Responses(Binding):
 
 
 def _tell_kept_by_server(name: str) -> str:
-    """Return the sentence, without its first word's capital, on what helps a call with this
-    argument.
-    """
+    """Return the remedy for a call with this argument, as a sentence without a capital."""
     return (
         f"with {name} the history is kept by the server and not in this call. Have the server "
         'compact it in time (context_management=[{"type": "compaction", "compact_threshold": '
@@ -232,12 +230,11 @@ def server_of(resource: Any) -> Callable[[], str]:
 
 
 # -- responses that continue a stored response -----------------------------------------------------
-#
-# A call with ``previous_response_id`` contains only new items. If it is too long, the server is
+#  A call with ``previous_response_id`` contains only new items. If it is too long, the server is
 # asked to compact the stored history
 # (https://platform.openai.com/docs/api-reference/responses/compact), and the call is repeated with
 # the result before the new items. Function calls without results are inside the compacted history,
-# where their results could not refer to them, so they are taken from the last response and sent
+# where their results could not refer to them, so they are copied from the last response and sent
 # again.
 
 # Arguments of the call that are passed to `responses.compact`, if the installed SDK has them.

@@ -39,7 +39,7 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
     if around is not None:
         same = around == state.name
         what = (
-            "is left as it is"
+            "is left unchanged"
             if same
             else "will be compacted by two Compacters: wrap the original instead"
         )
@@ -118,10 +118,10 @@ _RESPONSE_TYPES = frozenset({"response_model", "response_format"})
 
 
 def _find_summary_method(method: Any) -> Callable[..., Any] | None:
-    """Return what makes summaries for a method that only parses or streams; ``None`` if the method
-    itself does.
+    """Return the function that makes summaries for a method that only parses or streams; ``None``
+    if the method itself can.
 
-    It is the method of the same object that answers in words (Mistral's ``complete`` for ``parse``,
+    It is the method of the client that answers in words (Mistral's ``complete`` for ``parse``,
     Cohere's ``chat`` for ``chat_stream``).
     """
     if not isinstance(method, MethodType):
@@ -150,7 +150,7 @@ def _find_summary_method(method: Any) -> Callable[..., Any] | None:
 def _wrap_mock(state: State, mock: T, messages_param: str, wire_format: str | None) -> T:
     """Return a mock of ``unittest.mock`` itself, whose calls compact.
 
-    It stays the object that a test configures and asks, and each mock has a class of its own.
+    It stays the object that a test configures and inspects, and each mock has its own class.
     """
     kind: Any = type(mock)
     binding = Binding(wire_format, messages_param, positional=("self",))
@@ -188,7 +188,7 @@ def _adapt(state: State, target: Any) -> Any:
 
 
 def _adapt_method(state: State, target: MethodType) -> Any:
-    """Do the same as ``_adapt`` for a method of a client or one of its resources."""
+    """Like ``_adapt``, for a method of a client or one of its resources."""
     owner = target.__self__
     name = next(filter(None, map(_client_of, type(owner).__mro__)), "")
     if not name.startswith("clients."):
@@ -255,7 +255,7 @@ def _client_of(kind: type) -> str | None:
 
 
 def _wrap_instructor(state: State, instructor: Any) -> Any:
-    """Return an ``Instructor`` of the same kind with its client wrapped; it keeps its hooks.
+    """Return a copy of an ``Instructor`` with its client wrapped; it keeps its hooks.
 
     Raises ``TypeError`` if it was made from a function, which should be wrapped instead.
     """

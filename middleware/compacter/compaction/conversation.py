@@ -285,7 +285,7 @@ def _faults_of_new(
         elif is_summary and place > lead:
             yield "the summary does not stand right after the system prompt"
         if message is None or form.speaker(message) == "system":
-            yield "a new message speaks as the system, or is no message"
+            yield "a new message has the system's role, or is not a message"
         if place == len(kept) > lead:
             yield "the newest message is not one of the conversation's"
         if is_summary and prior in kept and not before.protected[prior or 0]:

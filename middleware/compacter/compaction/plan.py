@@ -172,8 +172,8 @@ class CompactionPlan(Table):
         """Indexes of the messages to keep verbatim, ascending: the tail, and before the cut system,
         pinned and last user messages.
         """
-        held = compress(range(self.cut), self.protected)
-        return (*held, *range(self.cut, len(self.messages)))
+        before_cut = compress(range(self.cut), self.protected)
+        return (*before_cut, *range(self.cut, len(self.messages)))
 
     @property
     def facts(self) -> dict[str, Any]:

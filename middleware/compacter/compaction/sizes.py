@@ -339,7 +339,7 @@ class Sizes:
         Args:
             replaced: Size of the messages that it replaces, less that of the declared rules.
             left: Size that fits beside the messages that stay and the rules.
-            reserved: Size to leave free for quotes, half of what is left at most.
+            reserved: Size to leave free for quotes, at most half of ``left``.
             budget: A target given by hand; 0 without one.
         """
         left = _beside(left - FRAME, reserved)

@@ -33,8 +33,8 @@ class CompactionStrategy(Protocol):
 
     * The list it returns is made of the plan's own message objects, in their order, and at most one
       more: what ``plan.replace_head`` or ``plan.keep`` put beside them. Only a strategy that also
-      has ``edits = True`` may return changed copies, one for one, of what is not protected; it is
-      called even if nothing can be compacted.
+      has ``edits = True`` may return changed copies, one for one, of messages that are not
+      protected; it is called even if nothing can be compacted.
     * Messages are not changed in place. If one is, compacter restores it and refuses the result.
     * It contains every message of ``plan.protected``, tool calls keep their results and results
       their calls, and it is smaller than the list in the plan. To state that it can do nothing, a

@@ -31,7 +31,7 @@ def adapter_of(kind: type[Any]) -> Adapter:
     """Return the adapter of a class of chat generators, for pipelines and agents."""
 
     def silent(generator: Any) -> Any:
-        """Return an unwrapped copy, of the original class, that streams to nobody."""
+        """Return an unwrapped copy, of the original class, without its streaming callback."""
         plain = object.__new__(kind)
         plain.__dict__.update(vars(generator), streaming_callback=None)
         return plain

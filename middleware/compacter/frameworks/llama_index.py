@@ -86,6 +86,6 @@ _ADAPTER = Adapter(
 
 def adapter_of(kind: type[Any]) -> Adapter:
     """Return the adapter of a class of LLMs, for agents, chat engines and query engines."""
-    # ``OpenAIResponses`` passes options on as they are, and that API has another name for this one.
+    # ``OpenAIResponses`` passes options on unchanged, and its API has another name for this one.
     responses = any(ancestor.__name__ == "OpenAIResponses" for ancestor in kind.__mro__)
     return replace(_ADAPTER, output_param="max_output_tokens") if responses else _ADAPTER

@@ -4,7 +4,7 @@ Such a model is wrapped like a client: a copy of the same type with compacting m
 translated: each is read in OpenAI's form (a `Mirror`), and kept messages are sent as the very
 objects they were read from. Only messages written by compacter are created.
 
-The chapter: mirrors, the binding that translates a call's messages, and `wrap_model`, which the
+The order is: mirrors, the binding that translates a call's messages, and `wrap_model`, which the
 adapters of the frameworks (`compacter.frameworks.langchain`, ...) call with their `Adapter`.
 """
 
@@ -128,10 +128,10 @@ def _itself(thing: Any) -> Any:
 
 
 def mixed(content: Any, data: Callable[[Any], Any] = _itself) -> Any:
-    """Return a text, or a list of texts and media, in OpenAI's form; a single text as it is.
+    """Return a text, or a list of texts and media, in OpenAI's form; a single text unchanged.
 
-    ``data`` returns what distinguishes a medium from others. The default is the framework's object;
-    a message whose object has hidden data has no digest, and is not remembered.
+    ``data`` returns a value that identifies a medium, by default the framework's object; a message
+    whose object has hidden data has no digest, and is not remembered.
     """
     if isinstance(content, str):
         return content
@@ -210,7 +210,7 @@ class Adapter:
     left_out: frozenset[str] = frozenset()
     """Additional arguments that a summary request leaves out."""
     output_param: str | None = "max_tokens"
-    """Argument that limits the output; ``None`` if there is none."""
+    """Argument that limits the output, or ``None``."""
     quiet: Callable[[Any], bool] | None = None
     """Returns whether a chunk of a stream has no visible content."""
     bare: Callable[[Any], Any] = _itself

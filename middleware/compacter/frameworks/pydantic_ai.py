@@ -168,7 +168,7 @@ async def _open(
     response: Any = await own.enter_async_context(
         model.request_stream(messages, settings, parameters, context)
     )
-    # A stream that was read before is that of a ``FallbackModel``, which reads ahead too.
+    # If the stream was read already, it comes from a ``FallbackModel``, which reads ahead too.
     return response if response._event_iterator is not None else _Events(response, own)  # noqa: SLF001
 
 
@@ -194,7 +194,8 @@ async def _ask(
 
 @dataclass(frozen=True, slots=True)
 class _Parameters(OwnTypes):
-    """Binding that knows what is sent beside the messages, as the client of an SDK is passed it.
+    """Binding that reads the tools and instructions beside the messages, which other models get as
+    arguments.
 
     Without it, all tokens of a refused request would be counted as its messages', so that pieces of
     a conversation for the summarizer would be too short, and too many.

@@ -15,7 +15,7 @@ from compacter.memory import Memory
 from compacter.options import Summarizer, validated
 
 M = TypeVar("M", bound=BaseModel)
-# Key of a record that is never there.
+# Key of a record that never exists.
 _NO_KEY = "compacter-start"
 _REFUSES_PASSWORD = re.compile(
     "AuthenticationError|NoPermissionError|NOAUTH|WRONGPASS|invalid password|Authentication req"
@@ -23,8 +23,8 @@ _REFUSES_PASSWORD = re.compile(
 
 
 def checked(model: type[M], given: object, *path: str) -> M:
-    """Return settings. Raises ``ConfigurationError`` with the place of each that is invalid; none
-    is repeated, as it may be a password.
+    """Return settings. Raises ``ConfigurationError`` with the place of each invalid value, but not
+    the value, which may be a password.
     """
     try:
         return model.model_validate(given)
@@ -53,10 +53,10 @@ def problem_of(memory: Memory | None, address: str) -> str | None:
 
     Args:
         memory: The memory; ``None`` for none.
-        address: Where it is, as in the settings; the sentence leaves its password out.
+        address: Its address, as in the settings; the sentence leaves out the password.
 
-    Raises:
-        ConfigurationError: The server refuses for want of a password, which time does not mend.
+    Raises: ConfigurationError: The server refuses because a password is missing, which waiting does
+        not remedy.
     """
     if memory is None:
         return None

@@ -1,5 +1,5 @@
-"""Figures for operators, under the same names in the LiteLLM proxy and in the pass-through, on a
-page for Prometheus.
+"""Figures for operators, with common names in the LiteLLM proxy and in the pass-through, on a page
+for Prometheus.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ MEMORY_OPEN_TEXT = "1 while the memory is left alone because it failed, else 0"
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 # Longest name of a model or a class, in characters.
 _NAME = 60
-# Names that are counted apart. Callers choose them, and each is kept for good; what comes after
-# these is counted as `other`.
+# Most names that are counted separately, as callers choose names, and each is kept for good;
+# further names are counted as `other`.
 _MOST_NAMES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a call comes from and goes to: what its figures are counted for."""
+    """Source and target of a call, for which its figures are counted."""
 
     upstream: str = ""
     model: str = ""
@@ -81,7 +81,7 @@ ORIGIN: ContextVar[Origin] = ContextVar("compacter_origin", default=Origin())  #
 
 
 def shown_name(name: str | None) -> str:
-    """Return a name that a caller has chosen, as it may be shown."""
+    """Return a name that a caller has chosen, in a form that can be shown."""
     return "".join(filter(str.isprintable, name or ""))[:_NAME]
 
 
@@ -89,7 +89,7 @@ class Metrics:
     """The figures of one process.
 
     Args:
-        registry: Where they are shown; ``None`` for nowhere.
+        registry: Registry that shows them; ``None`` to show them nowhere.
         more: Further counters.
     """
 
@@ -179,8 +179,8 @@ _COUNTED: dict[type[Event], str] = {
 
 
 def _counters_of(event: Event) -> Iterator[str]:
-    """Yield the counters that an event adds one to. Tokens and cost are counted where the summary
-    was asked for.
+    """Yield the counters that an event adds one to. Tokens and cost are counted at the request for
+    the summary.
     """
     if isinstance(event, CompactionEvent):
         yield "prepared" if event.trigger == "prepared" else "compactions"
@@ -195,8 +195,8 @@ def _counters_of(event: Event) -> Iterator[str]:
 
 
 def is_stuck(event: Event) -> bool:
-    """Return whether a refused request stays as it is. One without room for quotes is sent all the
-    same.
+    """Return whether a refused request stays unchanged. A request without room for quotes does not
+    count, as it is sent.
     """
     return (
         isinstance(event, CompactionSkipped)
@@ -206,9 +206,7 @@ def is_stuck(event: Event) -> bool:
 
 
 # -- a state that counts ---------------------------------------------------------------------------
-#
-# It takes events where they are recorded: with an event hook instead, every reply would be
-# inspected.
+#  It counts events when they are recorded: an event hook would make every reply be inspected.
 
 
 class CountingState(State):
@@ -216,8 +214,9 @@ class CountingState(State):
 
     Args:
         options: The options.
-        metrics: Where they are counted.
-        preparations: What is made ahead, with its bound: one for all states of a process.
+        metrics: Figures that count them.
+        preparations: Compactions made ahead, with their bound: one object for all states of a
+            process.
         on_event: Called with each event.
         tenant_class: Class of callers that the options are for.
     """

@@ -99,7 +99,7 @@ class History(UserList[Message]):
             whole_number("max_tokens", max_tokens, least=1, of="tokens")
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
         super().__init__(check_messages(messages, Iterable))
-        # As objects, which a deep copy and a pickle keep the same as those of the list.
+        # Keep objects, not ids: a deep copy or a pickle preserves which are in the list.
         self._pinned: list[Message] = list(getattr(messages, "_pinned", ()))
         self.rules: tuple[str, ...] = getattr(messages, "rules", ())
         """Texts of the messages that were appended as rules, oldest first."""
@@ -232,8 +232,8 @@ class History(UserList[Message]):
     copy = __copy__
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle, or to copy deeply: of the Compacter its options, of the
-        archive its contents.
+        """Return the state to pickle, or to copy deeply: with the Compacter's options and the
+        archive's contents.
         """
         archive = self.archive
         return {**vars(self), "archive": None if archive is None else archive.snapshot()}
@@ -293,7 +293,7 @@ class History(UserList[Message]):
         return run(self._compact_if_needed(SYNC))
 
     async def acompact_if_needed(self) -> CompactionResult:
-        """As ``compact_if_needed``, without blocking the event loop."""
+        """Like ``compact_if_needed``, without blocking the event loop."""
         return await self._compact_if_needed(ASYNC)
 
     def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
@@ -314,7 +314,7 @@ class History(UserList[Message]):
     async def acompact(
         self, *, budget: int | None = None, summary: str | None = None
     ) -> CompactionResult:
-        """As ``compact``, with the same arguments, without blocking the event loop."""
+        """Like ``compact``, with its arguments, without blocking the event loop."""
         return await self._compact(ASYNC, budget, summary, forced=True)
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
@@ -330,7 +330,7 @@ class History(UserList[Message]):
         self, version: object, messages: Sequence[Message], redact: Redact | None = None
     ) -> bool:
         """Replace the messages by compacted ones, unless the history has changed since. Return
-        whether they were.
+        whether it did so.
 
         Args:
             version: ``version`` when the compaction began.
@@ -404,7 +404,7 @@ class History(UserList[Message]):
 
     def _threshold(self) -> int | None:
         trigger = self._max_tokens or self._compacter.options.trigger_tokens
-        if trigger is None or callable(trigger):  # It decides on calls.
+        if trigger is None or callable(trigger):  # A function decides on calls only.
             trigger = _WINDOW_SHARE
         limit = self._sizes.threshold(trigger)
         return limit and max(1, limit - self._reserve_tokens)

@@ -124,10 +124,10 @@ def storable(value: Json) -> Json:
         return {BYTES: base64.b64encode(value).decode()}
     if isinstance(value, (list, tuple)):
         return [*map(storable, value)]
-    held = members(value)
-    if not isinstance(held, Mapping) or BYTES in held or set(map(type, held)) - {str}:
+    fields = members(value)
+    if not isinstance(fields, Mapping) or BYTES in fields or set(map(type, fields)) - {str}:
         raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
-    return {key: storable(inner) for key, inner in held.items()}
+    return {key: storable(inner) for key, inner in fields.items()}
 
 
 def restore_bytes(value: dict[str, Json]) -> Json:

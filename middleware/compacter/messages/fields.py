@@ -177,7 +177,7 @@ def _fields(item: object) -> Mapping[str, object]:
     if is_dataclass(item) and not isinstance(item, type):
         return {each.name: getattr(item, each.name) for each in fields(item)}
     if not isinstance(item, BaseModel):
-        raise Unencodable(f"{type(item).__name__} is no dict, no pydantic model and no dataclass")
+        raise Unencodable(f"{type(item).__name__} is not a dict, a pydantic model or a dataclass")
     kind = type(item)
     if any((item.__pydantic_private__ or {}).values()):
         raise Unencodable(f"{kind.__name__} has private attributes")

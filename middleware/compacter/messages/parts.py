@@ -70,7 +70,7 @@ Voice = Literal["user", "assistant"]
 PartKind = Literal["text", "call", "answer", "result", "media", "reasoning", "compaction"]
 
 
-# Not frozen, as making one would take five times as long; never changed all the same.
+# Not frozen, as making one would take five times as long; but never changed.
 @dataclass(slots=True, unsafe_hash=True)
 class Part:
     """One part of a message: a text, a tool call, the beginning of its result (``answer``), a part
@@ -96,7 +96,7 @@ class Part:
     """Id by which a call is paired with its result; ``None`` if it needs no partner."""
 
 
-# Not frozen, as making one would take five times as long; never changed all the same.
+# Not frozen, as making one would take five times as long; but never changed.
 @dataclass(slots=True, unsafe_hash=True)
 class Place:
     """Speaker and message of the parts that a format's reader makes."""

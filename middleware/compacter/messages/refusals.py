@@ -24,7 +24,7 @@ _WINDOW_FULL = re.compile(
     r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
 )
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens")
-# A reply of more tokens was not cut off by a full window: what is left of one is a few tokens.
+# A full window did not cut off a longer reply, as it leaves room for a few tokens only.
 _FEW_TOKENS = 16
 # Finish reasons of complete chat completions, where some servers state none, and of complete
 # replies of other kinds.

@@ -70,7 +70,7 @@ _MAX_NUMBERS: Final = 200
 _REACH: Final = 80
 
 SMALLEST_SIZE: Final = 64
-"""Smallest window or request, in tokens, that is believed without a word for it."""
+"""Smallest window or request, in tokens, that is accepted without a word for it."""
 
 # Smallest number that counts tokens; smaller ones count attempts, roles or tools.
 _SMALLEST: Final = 16

@@ -1,7 +1,8 @@
 """Collect text, status and codes of an exception or a body of any SDK, and the exceptions related
 to it.
 
-It does not import an SDK, and does no I/O: of a response it uses only what was already read.
+It does not import an SDK, and does no I/O: it uses only those parts of a response that were already
+read.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def without_accents(text: str) -> str:
     """Return text without accents, and full-width forms as plain characters. Patterns are converted
     in the same way.
     """
-    # One letter may stand for eighteen.
+    # One letter may expand to eighteen.
     text = limit_text(unicodedata.normalize("NFKD", text.translate(_SPELLINGS)))
     return unicodedata.normalize("NFKC", _ACCENT.sub("", text))
 

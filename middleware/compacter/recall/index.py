@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Some sentences or lines of an entry: what is searched for and quoted."""
+    """Some sentences or lines of an entry: the unit of search and quotation."""
 
     entry: Part
     """The entry; its text is redacted, and JSON is in lines, as searched."""

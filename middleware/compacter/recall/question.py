@@ -46,7 +46,7 @@ def is_asking(sentence: str) -> bool:
 
 
 def task(step: Sequence[Part]) -> list[str]:
-    """Return the sentences in which an agent's step states what is to be done next.
+    """Return the sentences in which an agent's step states its next task.
 
     These are in the last line of each result if it is prose, and in the assistant's own words if
     the results only acknowledge its calls. A sentence that repeats the arguments of a call is a

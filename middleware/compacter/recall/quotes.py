@@ -1,8 +1,8 @@
 """Quotes: the compacted passages that fit a question, and the lines that a task needs.
 
 A question is answered by passages if it has rare words, if a compacted passage fits it, and if
-nothing in the request fits as well. A task brings the lines with names of its own that stand
-nowhere in view. Both depend on the messages alone, so that equal requests get equal quotes.
+nothing in the request fits as well. A task gets the lines with its names, if these are nowhere in
+view. Both depend on the messages alone, so that equal requests get equal quotes.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Quoter:
         }
         used: Counter[str] = Counter()
         self._room = min(self._room, _MOST_CHARACTERS)
-        # A further line has something of its own, or is the second one of a word that is just
-        # rare: an error stands below the command that it came of.
+        # A further line has a name that no line before has, or is the second line of a rare word:
+        # an error is below the command that caused it.
         least = _AGAIN * rarity(_RARE, self._compacted)
 
         def worth(run: int) -> tuple[float, tuple[int, int]]:

@@ -1,1 +1,1 @@
-"""What the package runs on: sync and async programs, threads, forks, SQLite and litellm."""
+"""The environment of the package: sync and async programs, threads, forks, SQLite and litellm."""

@@ -150,8 +150,8 @@ class AsyncIO:
 
     def beside(self, action: Callable[[], object]) -> None:
         """Start a short action that does not raise, without waiting for it."""
-        # At the end of the interpreter a new thread would not begin any more, and its start be
-        # waited for for ever.
+        # At the end of the interpreter a new thread no longer begins, and starting one would wait
+        # for ever.
         if not sys.is_finalizing():
             in_thread(action)
 
@@ -266,7 +266,7 @@ def in_thread(action: Callable[[], T]) -> Future[T]:
         try:
             done.set_result(context.run(action))
         except StopIteration as error:
-            done.set_exception(RuntimeError(repr(error)))  # A coroutine cannot raise it.
+            done.set_exception(RuntimeError(repr(error)))  # A coroutine cannot raise this error.
         except BaseException as error:  # noqa: BLE001 - raised by the future
             done.set_exception(error)
 
@@ -278,8 +278,8 @@ def in_thread(action: Callable[[], T]) -> Future[T]:
 def _finish_imports() -> None:
     """Wait until no daemon thread of the package is inside an import.
 
-    The interpreter stops daemon threads wherever they are. One that holds the lock of a module
-    would keep it, and a finalizer that imports this module would wait for ever; one inside the
+    The interpreter stops daemon threads wherever they are. A thread that has the lock of a module
+    would keep it, and a finalizer that imports this module would wait for ever; a thread inside the
     initialisation of a C++ library would abort the process. See
     https://docs.python.org/3/c-api/init.html#c.Py_FinalizeEx.
     """

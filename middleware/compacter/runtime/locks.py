@@ -1,8 +1,8 @@
 """Locks and state that survive ``os.fork`` (gunicorn, celery and multiprocessing on Linux).
 
-A child gets a copy of every lock in its present state: a lock of another thread of the parent
-would stay locked for ever. So a fork of the process waits a moment for the locks made here. If one
-does not get free, what its thread was using may be locked in the child (``was_forked_busy``). See
+A child gets a copy of every lock in its present state: a lock of another thread of the parent would
+stay locked for ever. So a fork of the process waits a moment for the locks made here. If a lock
+does not get free, the resource of its thread may be locked in the child (``was_forked_busy``). See
 https://docs.python.org/3/library/os.html#os.register_at_fork.
 """
 
@@ -17,20 +17,20 @@ from pkgutil import iter_modules
 
 PATIENCE = 1.5
 """Longest wait before a fork for all locks together, in seconds. It avoids a deadlock. Most locks
-are held for microseconds, but a file may be slow to be written."""
+are released after microseconds, but writing a file may take long."""
 
 # By ``id``, as two locks may be equal.
 _locks: weakref.WeakValueDictionary[int, threading.RLock] = weakref.WeakValueDictionary()
 # Modules and packages to import before the next fork.
 _late: set[str] = set()
-# Of the thread that forks: the locks that it has acquired, and those that were not free in time.
+# For the thread that forks: the locks that it has acquired, and those that were not free in time.
 _fork = threading.local()
-# In a child, those that were not free.
+# In a child: the locks that were not free.
 _missed: list[threading.RLock] = []
 
 
 def was_forked_busy() -> bool:
-    """Return whether this process was forked while another thread held one of the locks for long.
+    """Return whether this process was forked while another thread kept one of the locks for long.
 
     A C library that the thread was using, with locks of its own such as SQLite, may be locked here
     for ever.
@@ -50,7 +50,7 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
 
 
 def _all_locks() -> list[threading.RLock]:
-    # A copy made at once, whatever other threads add meanwhile.
+    # ``list`` copies in one step, even if other threads add locks meanwhile.
     return [lock for reference in _locks.valuerefs() if (lock := reference()) is not None]
 
 

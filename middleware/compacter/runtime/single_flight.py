@@ -1,4 +1,4 @@
-"""Single flight: of several calls in this process that need the same summary, one makes it and the
+"""Single flight: if several calls in this process need one summary, one call makes it and the
 others wait.
 """
 
@@ -24,8 +24,8 @@ LONGEST_WAIT = 120.0
 # Seconds between two checks whether the loop of the leader still runs: a loop that stops notifies
 # nobody.
 _LOOK_AGAIN = 1.0
-# What ends the flights begun in this context; inherited by tasks and threads that a hook or a
-# summarizer starts.
+# Ends the flights begun in this context; inherited by tasks and threads that a hook or a summarizer
+# starts.
 _OWN: ContextVar[tuple[Future[None], ...]] = ContextVar("compacter_own_flights", default=())
 
 
@@ -39,7 +39,9 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 @dataclass(eq=False)
 class Flight:
-    """What one call, the leader, makes and others wait for. The leader has to ``release`` it."""
+    """A result that one call, the leader, makes and others wait for. The leader has to ``release``
+    it.
+    """
 
     loop: asyncio.AbstractEventLoop | None = field(default_factory=running_loop)
     """Event loop of the leader."""

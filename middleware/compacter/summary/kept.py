@@ -112,7 +112,7 @@ _TABLE = (
 
 
 def work(head: Head) -> Iterator[Line]:
-    """The newest state of a list of work: what is still open, by its state, on one line."""
+    """The newest state of a list of work: its open items, by their state, on one line."""
     if any(map(read_items, head.view)):
         return
     for said in head.by("Tool", "Assistant", WORK):
@@ -133,7 +133,7 @@ def work(head: Head) -> Iterator[Line]:
 
 def read_items(said: Said) -> list[tuple[str, str]]:
     """Return state and text of each item of a list of work: records of a call's JSON, or open boxes
-    of the assistant's checklist; a file's may be older than what was done since.
+    of the assistant's checklist; a file's checklist may be outdated.
     """
     if said.speaker == "Assistant":
         return [("pending", flat(item)) for item in _CHECK.findall(said.text)]

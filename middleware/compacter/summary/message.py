@@ -47,7 +47,7 @@ _FORMS = """
 _LOOK_ALIKES = {ord(form): forms[0] for forms in _FORMS.split() for form in forms[1:]}
 # Letters of Korean that are blank.
 _LOOK_ALIKES |= dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0"), "")
-# Unicode categories of what is not seen by itself: format and control characters, accents.
+# Unicode categories of invisible characters: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
 # Name of a character that is a Latin letter in a box, in a circle or with an addition.

@@ -113,8 +113,8 @@ def build(
     """Return the request for a summary.
 
     Args:
-        transcript: the lines of what is summarised, see ``lines``; ``None`` for a request that
-            follows the conversation itself.
+        transcript: the lines to summarize, see ``lines``; ``None`` for a request that follows the
+            conversation itself.
         prior: the summary so far, to be updated.
         template: the caller's own prompt. ``{history}``, or else ``%s``, is replaced by prior
             summary and transcript; without a placeholder they are appended.

@@ -1,4 +1,4 @@
-"""Write a summary: with a model, whose text stands as it is, or with kept lines alone.
+"""Write a summary: with a model, whose text is not changed, or with kept lines alone.
 
 ``Writer.write`` is a generator: it yields what asks the model, and is sent the reply.
 """

@@ -64,7 +64,7 @@ class InvalidRequestError(ProviderError):
 
 
 class RateLimitError(ProviderError):
-    """Too many tokens in too short a time; the same request may succeed later."""
+    """Too many tokens in too short a time; the request may succeed later."""
 
 
 # Subclasses with vendors' names, so that each is created only once.
@@ -84,7 +84,7 @@ class Style:
     """Name of the class that the vendor's SDK raises."""
     text: str
     with_output: str = ""
-    """Text if ``max_tokens`` is counted too; empty for the same text."""
+    """Text if ``max_tokens`` is counted too; empty if the text does not differ."""
     status: int = 400
     code: str | int | None = None
     kind: str | None = "invalid_request_error"

@@ -52,7 +52,7 @@ class Request:
     """Size of the input: messages, tools and system prompt."""
     max_tokens: int | None
     cached_tokens: int
-    """Tokens of the first messages, as far as they are the same as in the request before."""
+    """Tokens of the first messages that are equal to those of the request before."""
     streaming: bool
     refused: bool = False
     """True if the request did not fit into the window."""
@@ -76,7 +76,7 @@ def check_word(name: str, word: object, known: object) -> None:
 
 
 class _Turn(NamedTuple):
-    """One request, and what is said to it."""
+    """One request, and the answer to it."""
 
     request: Request
     refusal: TokenLimitError | None
@@ -166,7 +166,7 @@ class ScriptedModel:
 
         Args:
             model: Any name; it is recorded in `requests`.
-            messages: The messages, in OpenAI's shape unless `count` and `check` say otherwise.
+            messages: The messages, in OpenAI's shape, or in one that `count` and `check` accept.
             stream: Whether to return a stream.
             **options: Options as for litellm; `max_tokens`, `tools` and `stream_options` have an
                 effect.
@@ -187,7 +187,9 @@ class ScriptedModel:
     async def acompletion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion:
-        """As ``completion``, awaited. Other tasks run before the answer, as with a network."""
+        """Like ``completion``, but awaited. Other tasks run before the answer, as with a
+        network.
+        """
         turn = self._admit(model, messages, options, streaming=bool(stream))
         await ASYNC.sleep(0)
         reply = None if turn.refusal else self._next(turn.request.messages)
@@ -274,7 +276,7 @@ class ScriptedModel:
         return _Turn(request, refusal, Frame(number, model))
 
     def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Return the first messages, as far as they are the same as in the last request."""
+        """Return the first messages that are equal to those of the last request."""
         previous = self._requests[-1].messages if self._requests else ()
         same = itertools.takewhile(bool, map(operator.eq, previous, messages))
         return messages[: len(list(same))]

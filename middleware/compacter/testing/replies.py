@@ -37,7 +37,7 @@ class Struct(SimpleNamespace):
             raise AttributeError(f"this reply has no {name!r}", name=name, obj=self)
 
     def model_dump(self) -> dict[str, Any]:
-        """Return the same as plain dicts and lists."""
+        """Return the reply as plain dicts and lists."""
         return {key: _plain(value) for key, value in vars(self).items()}
 
 
@@ -90,7 +90,7 @@ def script(replies: Replies) -> ReplyFunction:
 
     def following(_: tuple[Message, ...]) -> Reply:
         nonlocal count
-        for count, reply in left:  # noqa: B007 - told below
+        for count, reply in left:  # noqa: B007 - reported below
             return reply
         raise ScriptExhaustedError(f"the script has {count} replies, and one more was requested")
 
@@ -106,7 +106,7 @@ class ParsedReply:
     refusal: str | None = None
     finish_reason: str = ""
     whole: Mapping[str, Any] | None = None
-    """A whole completion from the script, returned as it is."""
+    """A whole completion from the script, returned unchanged."""
     fail_after: int | None = None
     error: BaseException | None = None
 
@@ -214,7 +214,7 @@ class Frame:
 
 
 def shaped(reply: dict[str, Any], reply_type: ReplyType) -> Chunk:
-    """Return the reply as it is, or as objects with attributes."""
+    """Return the reply itself, or as objects with attributes."""
     return reply if reply_type == "dict" else _as_objects(reply)
 
 

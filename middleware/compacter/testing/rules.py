@@ -152,7 +152,7 @@ def _pairs(messages: Sequence[Message]) -> str | None:
     """
     waiting: list[Any] = []
     caller = -1
-    for index, message in enumerate([*messages, None]):  # At the end none may be waiting.
+    for index, message in enumerate([*messages, None]):  # At the end no call may wait.
         read = fields(message) or {}
         if read.get("role") == "tool":
             call = read.get("tool_call_id")

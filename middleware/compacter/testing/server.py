@@ -23,9 +23,9 @@ Event: TypeAlias = tuple[str | None, Body | str]
 class ScriptedServer:
     """HTTP server on a loopback port with OpenAI's chat completions, answered by a scripted model.
 
-    ``POST /v1/chat/completions``, plain and streamed: `model` counts the messages, refuses what is
-    too long or invalid, answers, and records each request. Use it as a context manager, or call
-    ``close()`` at the end.
+    ``POST /v1/chat/completions``, plain and streamed: `model` counts the messages, refuses a list
+    that is too long or invalid, answers, and records each request. Use it as a context manager, or
+    call ``close()`` at the end.
     """
 
     def __init__(self, model: ScriptedModel | None = None, **options: Any) -> None:
@@ -63,7 +63,7 @@ class ScriptedServer:
             reply = self.model.completion(**json.loads(text))
         except ProviderError as error:
             return error.status_code, _error(error.message, error.type, error.code)
-        except Exception as error:  # noqa: BLE001 - what fails here is shown to the test
+        except Exception as error:  # noqa: BLE001 - a failure here is shown to the test
             return 500, _error(repr(error), "server_error")
         return 200, reply if isinstance(reply, dict) else _events(reply)
 
@@ -81,7 +81,7 @@ class ScriptedServer:
         return client
 
     def async_openai(self, **options: Any) -> AsyncOpenAI:
-        """As `openai`, but asynchronous; close the client in your own event loop."""
+        """Like `openai`, but asynchronous; close the client in your own event loop."""
         from openai import AsyncOpenAI
 
         return AsyncOpenAI(**self._openai(options))

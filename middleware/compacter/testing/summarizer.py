@@ -123,7 +123,7 @@ class ScriptedSummarizer:
         return self._return_text(self._model.completion(model, messages, **options))
 
     async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
-        """As ``summarizer(messages)``, awaited."""
+        """Like ``summarizer(messages)``, but awaited."""
         model = options.pop("model", None) or "summarizer"
         return self._return_text(await self._model.acompletion(model, messages, **options))
 

@@ -1,5 +1,5 @@
-"""Split a text of any language into what is said at once: a user's own words and what the message
-only carries, lines, sentences, and the values of JSON. All of it is linear in the text.
+"""Split a text of any language: into the user's own words and pasted text, lines, sentences, and
+the values of JSON. All functions take linear time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 # -- own words and carried ones --------------------------------------------------------------------
 
 Marks = tuple[str, str]
-"""What stands before and after each retrieved text."""
+"""Marks before and after each retrieved text."""
 
 
 class Piece(NamedTuple):
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 # Most messages have none of these characters, and are the user's own.
 _SIGN = re.compile(r"[`~<>\[\"]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
-# Tags for emphasis, and elements in which programs put what the user wants.
+# Tags for emphasis, and elements in which programs put the user's request.
 _OWN_TAGS = re.compile(
     r"(?i)(?:b|i|u|em|strong|small|br|p|a|span|kbd|li|ul|ol|h[1-6])$|"
     r".*(?:instruct|rule|task|guideline|prompt|request|question|query|goal|requirement|constraint|"
@@ -51,15 +51,15 @@ _OUTPUT_HEAD = re.compile(
 def separate(text: str, marks: Marks | None = None) -> list[Piece]:
     """Return ``text`` in pieces, each the user's own or not, in order; blank pieces are left out.
 
-    Only marks that somebody has set count: fences, tags, quotation marks, labels of output, and
-    ``marks``, those of retrieved text, if the program declares them.
+    Only explicit marks count: fences, tags, quotation marks, labels of output, and ``marks``, those
+    of retrieved text, if the program declares them.
     """
     if _OUTPUT_HEAD.match(text) or parse(text) is not None:
         return [Piece(text, is_own=False)]
     if not (marks or _SIGN.search(text)):
         return [Piece(text, is_own=True)]
     carried = [match.span() for match in re.finditer(_CARRIED, text)]
-    if marks:  # One without a second mark goes to the end.
+    if marks:  # Without a second mark, the text reaches to the end.
         before, after = map(re.escape, marks)
         retrieved = re.finditer(rf"(?s){before}.*?(?:{after}|\Z)", text)
         carried += [match.span() for match in retrieved]
@@ -73,7 +73,7 @@ def separate(text: str, marks: Marks | None = None) -> list[Piece]:
 
 
 def _elements(text: str) -> Iterator[tuple[int, int]]:
-    """Yield each element with tags around it, unless its name says that it is the user's."""
+    """Yield each element with tags around it, unless its name marks it as the user's."""
     ends: dict[str, int] = {}
     starts: dict[int, int] = {}
     for tag in reversed(list(_TAG.finditer(text))):
@@ -89,7 +89,7 @@ def _elements(text: str) -> Iterator[tuple[int, int]]:
 LONGEST = 320
 """Longest sentence in characters: two to three lines of print. A longer one is mostly a list or a
 line without punctuation."""
-# Most letters and digits of a line of output that tells nothing by itself: "ok", "42".
+# Most letters and digits of a line of output that means nothing by itself: "ok", "42".
 _SHORTEST_LINE = 3
 
 # Terminal colours and other control characters.
@@ -119,8 +119,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def split_lines(text: str) -> list[list[str]]:
-    """Return the sentences of each line of ``text``, of a very long one the beginning. Lines that a
-    program has broken at a column are joined.
+    """Return the sentences of each line of ``text``; of a very long line, those of its beginning.
+    Lines that a program has broken at a column are joined.
     """
     lines = _BROKEN.sub(r"\1 ", text).splitlines() if "\n" in text else [text]
     return [[clip(each, LONGEST) for each in split(line) if _ALNUM.search(each)] for line in lines]
@@ -134,12 +134,12 @@ def split(text: str) -> list[str]:
 
 
 def output_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a tool's output that tell something, without terminal colours; of a very
-    long one the beginning. The values of JSON are lines.
+    """Yield the meaningful lines of a tool's output, without terminal colours; of a very long line,
+    its beginning. The values of JSON are lines.
     """
     for value in leaves(text):
         for line in map(str.strip, _ANSI.sub("\n", value).splitlines()):
-            # A year or a line number tells nothing either; a date and a telephone number do.
+            # Skip a year or a line number, but not a date or a telephone number.
             least = _SHORTEST_LINE if _LETTER.search(line) else 2 * _SHORTEST_LINE
             if sum(map(str.isalnum, line)) > least:
                 yield clip(line, LONGEST)

@@ -9,14 +9,14 @@ import unicodedata
 
 _LEFT_OUT = " […{left:,} characters left out…] "
 _CUT = re.compile(r" \[…(\d[\d,]{0,14}) characters left out…\] ")
-# Characters that are planned for the note of what is left out.
+# Characters reserved for the receipt.
 _LEFT_OUT_SIZE = 44
 # Marks on the letter before, skin tones, second halves of surrogates; and the joiner of emoji.
 _JOINING = ("Mn", "Me", "Mc", "Sk", "Cs", "Cf")
 _JOINER = "\u200d"
-# Characters of a text that are kept at least.
+# Fewest characters of a text to keep.
 _SHORTEST = 40
-# Share of what is kept that is the beginning of the text; the rest is its end.
+# Share of the beginning in the text that is kept; the rest is its end.
 _HEAD_SHARE = 0.6
 
 
@@ -28,8 +28,8 @@ LEAST_SHORTENED = 400
 
 def shorten(text: str, size: int) -> str:
     """Return ``text`` in at most ``size`` characters, or 84 if that is more: its beginning and its
-    end, with a receipt between them that says how much of the original is missing. A cut does not
-    part a letter from its marks.
+    end, with a receipt between them that states how much of the original is missing. A cut does not
+    separate a letter from its marks.
     """
     room = max(size - _LEFT_OUT_SIZE, _SHORTEST)
     head = _boundary(text, int(room * _HEAD_SHARE), -1)
@@ -49,8 +49,8 @@ def original_size(text: str) -> int:
 
 
 def _boundary(text: str, index: int, step: int) -> int:
-    """Return the nearest index in the direction of ``step`` where a cut parts no letter from its
-    marks.
+    """Return the nearest index in the direction of ``step`` where a cut does not separate a letter
+    from its marks.
     """
     while 0 < index < len(text) and (
         text[index - 1] == _JOINER or unicodedata.category(text[index]) in _JOINING

@@ -1,5 +1,5 @@
-"""Words of texts in any language, their runs and stems, and what comes without spaces. All of it is
-linear in the text.
+"""Words of texts in any language, their runs and stems, and scripts without spaces. All functions
+take linear time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ few characters. For use inside the brackets of a pattern."""
 UNSPACED = re.compile(f"[{DENSE}]+")
 """Characters of these scripts."""
 
-# For ``re`` vowel signs of Indic scripts are not word characters; their full stops are none either.
+# For ``re`` neither vowel signs of Indic scripts nor their full stops are word characters.
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
@@ -25,7 +25,7 @@ _ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 # Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
 # "contract" and "control" would be one.
 _STEM = 5
-# Longest word that is too short to tell a topic, unless it has a digit or is not ASCII.
+# Longest word that is too short to name a topic, unless it has a digit or is not ASCII.
 _SHORTEST_WORD = 2
 
 _COMMONEST = """
@@ -52,8 +52,8 @@ _TALK = """
     wasn weren won wonder wondering wouldn
 """
 TALK_WORDS = frozenset(_TALK.split())
-"""English words of talk about anything: few of a text's sentences have them, yet they tell nothing.
-Without them .71 in place of .81 of questions inside a message bring their answer."""
+"""English words of talk about anything: few of a text's sentences have them, yet they name no
+topic. Without them .71 in place of .81 of questions inside a message bring their answer."""
 
 
 def words(text: str) -> list[str]:
@@ -77,24 +77,24 @@ def _pairs(match: re.Match[str]) -> str:
 
 
 def identifiers(text: str) -> Iterable[str]:
-    """Return the words of ``text`` that only one thing is called by, such as paths, ids and names
-    of functions: each once, in the order in which they stand there.
+    """Return the words of ``text`` that identify one thing, such as paths, ids and names of
+    functions: each once, in their order.
     """
     stripped = (word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(text))
     return filter(_ONE_THING.search, dict.fromkeys(stripped))
 
 
 def stems(text: str) -> set[str]:
-    """Return the beginnings of the significant words of ``text``: not the most common ones, and
-    none of two letters or less.
+    """Return the beginnings of the significant words of ``text``: without the most common ones, and
+    those of two letters or less.
     """
     return set(map(_stem, words(text))) - {""}
 
 
 @lru_cache(maxsize=16_384)
 def _stem(word: str) -> str:
-    """Return the beginning of a significant word, so that endings do not count; one with a digit
-    whole; an empty text for another.
+    """Return the beginning of a significant word, so that endings do not count; all of a word with
+    a digit; an empty text for any other word.
     """
     if not word.isalpha():
         return word

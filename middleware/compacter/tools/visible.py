@@ -1,5 +1,5 @@
-"""Text of others on a terminal or a page: what gives orders or changes the order of writing is
-shown, not obeyed.
+"""Text of others on a terminal or a page: characters that control it or change the direction of
+text are shown, not obeyed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _ORDERS = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Return ``text`` with such characters as ``\u001b``, which in JSON is the same character."""
+    r"""Return ``text`` with such characters escaped as ``\u001b``, which JSON reads as the
+    character.
+    """
     return _ORDERS.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 

@@ -1,8 +1,8 @@
-"""A call whose attempts are made by a gateway's router, with its own retries and fallbacks.
+"""A call whose attempts a gateway's router makes, with its own retries and fallbacks.
 
 `call/wrap.py` calls the wrapped function itself. A plug-in of a gateway cannot: its hooks run
-before each attempt, and after each failure. So the same flow (`complete`, `recover`) is continued
-from one attempt to the next.
+before each attempt, and after each failure. So a `SteppedCall` continues one flow (`complete`,
+`recover`) from each attempt to the next.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class SteppedCall(WrappedFunction):
         """Return the arguments to send first: with a remembered view, or compacted because of
         ``trigger_tokens``.
 
-        Messages are not read if there are no records and no trigger. Never raises an exception of
-        compacter.
+        Does not read the messages if there are no records and no trigger. Never raises an exception
+        of compacter.
         """
         state = self.state
         state.count_call()
@@ -66,7 +66,7 @@ class SteppedCall(WrappedFunction):
         return await self._send_next(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments to send after another failure than a token limit: with the same
+        """Return the arguments to send after another failure than a token limit: with an unchanged
         view.
 
         Raises the provider's exception once the call is given up, so that no refused request is
@@ -121,8 +121,8 @@ class SteppedCall(WrappedFunction):
             self._world.close()
 
     def _may_begin_one(self, kwargs: dict[str, Any]) -> bool:
-        """Return whether the reply may begin a compaction ahead. Nothing is read for it before the
-        window is known of which ``prepare_tokens`` is a share.
+        """Return whether the reply may begin a compaction ahead. Reads nothing if
+        ``prepare_tokens`` is a share of a window that is not known yet.
         """
         begin = self.state.options.prepare_tokens
         if isinstance(begin, float):

@@ -179,7 +179,7 @@ class CompacterPlugin(CustomLogger):
         stepped = call.by_group.get(group)
         first = stepped is None
         if stepped is None:
-            call.refused = None  # That was a refusal of another group's model.
+            call.refused = None  # The refusal came from another group's model.
             stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
             learn_windows(state, group, kwargs)
         refused = call.refused
@@ -271,7 +271,7 @@ class CompacterPlugin(CustomLogger):
                 break
             state.count("refusals", group)
             call.refused = (
-                error or RuntimeError("the stream said that the request is too long"),
+                error or RuntimeError("the stream states that the request is too long"),
                 found,
             )
             method = getattr(proxy_server.llm_router, call.protocol.method)
@@ -335,7 +335,7 @@ class CompacterPlugin(CustomLogger):
         stepped = call.by_group.get(group)
         if stepped is None:
             return
-        # A compaction that is made ahead is paid by this caller too.
+        # This caller also pays for a compaction made ahead.
         metadata = request.get(call.metadata_name) or {}
         self._of(call, group)
         if stepped.tokens_saved:
@@ -347,7 +347,7 @@ class CompacterPlugin(CustomLogger):
             CALLER.reset(caller)
 
     def _of(self, call: ProxyCall, group: str) -> tuple[Switches, CountingState]:
-        """Return what is set for a call, whose figures are counted from now on."""
+        """Return the settings for a call, and count its figures from now on."""
         switches, state = self.settings.of(group, call.team, call.key)
         ORIGIN.set(Origin("", group, state.tenant_class))
         return switches, state

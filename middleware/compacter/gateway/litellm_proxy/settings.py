@@ -112,7 +112,7 @@ _Tables = dict[str, Annotated[dict[str, Any], BeforeValidator(_as_table)]]
 
 
 class _File(BaseModel):
-    """The shape of the settings. All that has no field here is the same for every call."""
+    """The shape of the settings. Settings without a field here are equal for every call."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -126,8 +126,8 @@ class Settings:
     """The settings of one proxy. Thread-safe: only a cache is changed, once for each entry.
 
     Args:
-        given: Value of ``callback_settings.compacter``; ``None`` if there is none.
-        metrics: Where events and failures are counted.
+        given: Value of ``callback_settings.compacter``; ``None`` without one.
+        metrics: Figures that count events and failures.
 
     Raises:
         ConfigurationError: A setting is unknown or invalid; the message has its path in the file.
@@ -200,8 +200,8 @@ class Settings:
 
 
 def _class_of(places: Sequence[tuple[str, str]]) -> str:
-    """Return the class that figures of these settings are counted for: the operator's own name for
-    a team or a key, so that there are no more classes than names in the file.
+    """Return the class of these settings in the figures: the operator's own name for a team or a
+    key, so that there are no more classes than names in the file.
     """
     named = [f"{kind.removesuffix('s')} {name}" for kind, name in places if kind != "model_groups"]
     return named[-1] if named else "other"
@@ -218,7 +218,7 @@ MARK = "compacter"
 # Prefix of the metadata keys in which the proxy stores the caller.
 _CARRIED = "user_api_key"
 
-# Name of what the proxy has reserved for a call, in its metadata and its authentication.
+# Name of the proxy's reservation for a call, in its metadata and its authentication.
 _RESERVATION = "budget_reservation"
 
 
@@ -308,10 +308,11 @@ def _window(given: Mapping[str, Any], model: object) -> int | None:
 
 
 def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of who pays, without the call's budget reservation.
+    """Return the metadata of the payer, without the call's budget reservation.
 
-    The proxy reserves a call's largest cost before it, and gives the rest back once, after it. With
-    the same reservation at a summary it would be given back twice, and a spent key never refused.
+    The proxy reserves a call's largest cost before the call, and returns the rest once, after it.
+    If a summary had the reservation too, the proxy would return it twice, and never refuse a spent
+    key.
     """
     kept = {
         name: value

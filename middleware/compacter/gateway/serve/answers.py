@@ -38,7 +38,7 @@ class Answer(dict[str, Any]):
         self.status = response.status_code
         self.headers = end_to_end(response.headers.raw)
         self.held: list[bytes] = []
-        """The part of the body that was read, as it was received."""
+        """The chunks of the body read so far, unchanged."""
         self._response = response
         self._rest: AsyncIterator[bytes] = response.aiter_raw()
         self._failure: httpx.HTTPError | None = None
@@ -81,7 +81,7 @@ def own_error(
     """Return an error of this server."""
     text = json.dumps(error_body(code, message)).encode()
     own = {"content-type": "application/json", "content-length": str(len(text))}
-    stream = httpx.ByteStream(text)  # Other content counts as read already.
+    stream = httpx.ByteStream(text)  # httpx counts other content as read already.
     return Answer(httpx.Response(status, headers={**own, **(headers or {})}, stream=stream))
 
 
@@ -178,7 +178,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 def watch_gemini(kind: str, packed: str) -> DocumentWatch | None:
-    """Return the reader for a stream of Gemini's: events, or, without ``alt=sse``, an array."""
+    """Return the reader for a stream of Gemini: events, or, without ``alt=sse``, an array."""
     return watch_events(kind, packed) or (ArrayWatch(packed) if "json" in kind else None)
 
 
@@ -203,7 +203,7 @@ class ArrayWatch(DocumentWatch):
             between = _BETWEEN.match(text, at)
             try:
                 element, at = _DECODER.raw_decode(text, between.end() if between else at)
-            except ValueError:  # It has not come completely.
+            except ValueError:  # It is still incomplete.
                 return False
             if self.judge(element) or not is_array:
                 return True
@@ -229,7 +229,7 @@ class FramesWatch(DocumentWatch):
         self._frames.add_data(chunk)
         try:
             return any(self._frame(frame.headers, frame.payload) for frame in self._frames)
-        except (ParserError, ValueError):  # It is something else.
+        except (ParserError, ValueError):  # These are not frames.
             return True
 
     def _frame(self, headers: Mapping[str, Any], payload: bytes) -> bool:

@@ -30,7 +30,7 @@ GAUGES: dict[str, tuple[str, Callable[[Gateway], float]]] = {
 }
 """Gauge name -> description, and function that reads it when the page is asked for. All upstreams
 have one memory."""
-# Headers of the server's own pages; the report itself contains the policy for what it may load.
+# Headers of the server's own pages; the report itself contains its policy for loading.
 _PRIVATE = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",

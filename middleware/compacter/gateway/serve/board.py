@@ -1,4 +1,4 @@
-"""Counts and last events of the server, and the report of these. They contain no keys, and no text
+"""Counts and last events of the server, and a report on them. They contain no keys, and no text
 unless enabled.
 
 Model names come from callers, so they are truncated, and escaped in the report.
@@ -45,7 +45,7 @@ class Board:
     texts: bool = False
     """Whether the text of summaries is kept and shown."""
     totals: list[RunningTotals] = field(default_factory=list)
-    """Those of each upstream's calls, also in earlier configurations."""
+    """Totals of each upstream's calls, also in earlier configurations."""
     counts: Counter[str] = field(default_factory=Counter)
     """Requests, those passed on unread, those whose upstream was away, and refusals that
     ``dry_run`` has let through."""
@@ -66,7 +66,7 @@ class Board:
             self.print_line(line)
 
     def print_status(self, upstream: str, problem: str = "") -> None:
-        """Print that an upstream is away, or answers again; once for each time that it goes."""
+        """Print that an upstream is away, or answers again; once each time."""
         if (not problem) == (upstream in self._away):
             self._away ^= {upstream}
             self.print_line(f"{upstream} {problem or 'answers again'}")
@@ -89,7 +89,7 @@ class Board:
             self.print_line(shown.sentence)
 
     def veto(self, plan: CompactionPlan) -> bool:
-        """Report what would be compacted, and return False to prevent it; a hook for
+        """Report the compaction that would be made, and return False to prevent it; a hook for
         ``before_compaction``.
         """
         compacted = f"{len(plan.compacted):,} of {len(plan.messages):,}"

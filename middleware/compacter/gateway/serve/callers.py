@@ -1,9 +1,10 @@
-"""Whose request it is: callers who are marks apart never share a summary.
+"""Identify the sender of a request: callers who can be distinguished never share a summary.
 
 A caller is known by the headers and query parameters that carry a key or name an account, and by
 the user that the body names. Servers and gateways invent such names freely (``api-key``,
-``helicone-auth``, ``ocp-apim-subscription-key``), so they are recognised by their parts. A name too
-many costs a caller at most a summary of its own; one too few would show it another caller's.
+``helicone-auth``, ``ocp-apim-subscription-key``), so they are recognised by their parts. If a name
+is recognised by mistake, a caller pays at most for another summary; if a name is missed, a caller
+gets a summary of another's.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ Keyless = Literal["connection", "shared"]
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Tells callers apart.
+    """Distinguishes callers.
 
     Args:
         named: Further headers or query parameters that identify callers, in lower case.
-        keyless: What callers without any of these share: ``connection`` for nothing beyond a
-            connection, ``shared`` for all, on a machine with one user.
+        keyless: Reach of summaries for callers without any of these: ``connection`` for nothing
+            beyond a connection, ``shared`` for all, on a machine with one user.
     """
 
     named: frozenset[str] = frozenset()
@@ -74,7 +75,7 @@ class Callers:
         body: Mapping[str, Any] | None = None,
         scope: Mapping[str, Any] | None = None,
     ) -> str:
-        """Return a digest of what identifies a request's caller, without any key in it."""
+        """Return a digest that identifies a request's caller, without any key in it."""
         pairs = [(name.decode("latin-1").lower(), value) for name, value in headers]
         pairs += [
             (name.lower(), value.encode("utf-8", "surrogatepass"))

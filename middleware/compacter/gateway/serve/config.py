@@ -1,6 +1,6 @@
 """The settings of ``compacter serve``: its command line, and its configuration file, in TOML.
 
-The names in a file are those of the command line; what is given there wins. Further options of
+The names in a file are those of the command line, which takes precedence. Further options of
 ``Compacter`` may stand in its table ``options``.
 """
 
@@ -89,11 +89,11 @@ class Settings(BaseModel):
     the credentials that boto3 finds: whoever reaches the server uses these. ``None`` passes signed
     requests on unread."""
     class_header: str = ""
-    """Header whose value is the class that a caller's figures are counted for; what stands before
+    """Header whose value is the class that a caller's figures are counted for; a proxy in front of
     the server sets it."""
     body_timeout: float = Field(default=300.0, gt=0)
-    """Seconds until the body of an inspected request must have come, and the longest pause in that
-    of another one: 64 MiB over a slow line (2 Mbit/s) take 270."""
+    """Seconds in which the body of an inspected request must arrive, and the longest pause in any
+    other body: 64 MiB over a slow line (2 Mbit/s) take 270."""
     host: str = "127.0.0.1"
     port: int = Field(default=PORT, ge=0, le=65_535, strict=True)
     log: Literal["text", "json"] = "text"
@@ -127,12 +127,12 @@ def read_settings(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Return the settings in a file. Raises ``ConfigurationError`` that names the file, and what is
-    wrong in it.
+    """Return the settings in a file. Raises ``ConfigurationError`` that names the file and the
+    fault.
     """
     try:
         settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        repr(settings)  # Raises for nesting that is too deep to be shown.
+        repr(settings)  # Raises if the nesting is too deep to print.
         settings |= {**settings.pop("options", {}), **settings}
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ConfigurationError(f"--config {path} cannot be read as TOML: {error}") from None
@@ -178,7 +178,7 @@ what it shows
   class-header NAME: a header whose value is the class that a caller's figures are counted for
   show-text: show the text of summaries on the page at /compacter
 """
-"""Groups of options; each option with what it takes (nothing, if it is a switch), and its help."""
+"""Groups of options; each option with its value (empty for a switch) and its help."""
 _HOW: dict[str, dict[str, Any]] = {
     "upstream": {"action": "append"},
     "ratio": {"type": float, "dest": _SHORT["ratio"]},
@@ -192,7 +192,7 @@ _HOW: dict[str, dict[str, Any]] = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line; what it returns are settings by their names."""
+    """Return the parser of the command line, which returns settings by their names."""
     made = argparse.ArgumentParser(
         "compacter serve",
         allow_abbrev=False,

@@ -1,8 +1,8 @@
 """One call of a known protocol: send its requests to the upstream, and inspect the responses before
 they go back.
 
-The members of a request body are the arguments of the SDKs' methods, so a call here is wrapped as
-theirs are. An unchanged body is sent byte for byte as it was received.
+The members of a request body are the arguments of the SDKs' methods, so a call here is wrapped like
+theirs. An unchanged body is sent byte for byte.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from compacter.gateway.serve.targets import Target
 from compacter.gateway.serve.upstream import Headers, end_to_end
 from compacter.messages.refusals import detect_in_reply
 
-# Headers that are valid for one body. With the first request's idempotency key, its response would
-# come again.
+# Headers that are valid for one body. With the first request's idempotency key, the server would
+# repeat its response.
 _BODY_HEADERS = frozenset(
     {b"idempotency-key", b"content-digest", b"content-md5", b"digest", b"repr-digest"}
 )
@@ -50,27 +50,27 @@ class Exchange:
     """
 
     target: Target
-    """Where they go."""
+    """The upstream that gets them."""
     protocol: Protocol
-    """What the call is one of."""
+    """Protocol of the call."""
     url: httpx.URL
-    """Where the caller's request goes."""
+    """URL of the caller's request."""
     headers: Headers
-    """Those of the caller's request; without compression, as the response is inspected."""
+    """Headers of the caller's request; without compression, as the response is inspected."""
     raw: bytes
     """Its body."""
     body: Mapping[str, Any]
-    """The members of that."""
+    """The members of the body."""
     model: str
     """Name of the model, in the path or in the body."""
     hold: Callable[[Answer], object]
-    """Called with a stream that is held until its first content."""
+    """Called with a stream that is not passed on before its first content."""
     sent: object = None
     """Messages of the last request, if they are not the caller's."""
     attempts: int = 0
     refusals: int = 0
     waited: float = 0.0
-    """Seconds that the caller has waited for something else than the upstream's answers."""
+    """Seconds that the caller has waited for anything but the upstream's answers."""
     answered: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -81,8 +81,8 @@ class Exchange:
         self.arguments = self.protocol.arguments(self.body, self.model)
 
     async def call(self, board: Board, caller: str) -> Answer:
-        """Return the response to a wrapped call; the upstream's own refusal if it is given up. The
-        same upstream writes summaries, with the caller's key.
+        """Return the response to a wrapped call; the upstream's own refusal if the call is given
+        up. Summaries come from the same upstream, with the caller's key.
         """
         target = self.target
         protocol = self.protocol
@@ -172,7 +172,7 @@ class Exchange:
         prompt_cache_key: str | None = None,
         service_tier: str | None = None,
     ) -> Answer:
-        """``responses.compact``: have the upstream compact a history that it stores."""
+        """``responses.compact``: ask the upstream to compact a history that it stores."""
         body = {
             "model": model,
             "previous_response_id": previous_response_id,
@@ -195,13 +195,13 @@ class Exchange:
         )
 
     def _is_original(self, arguments: Mapping[str, Any]) -> bool:
-        """Return whether these are the caller's. Each attempt has a new list, but of the same
-        messages, so that no text is compared.
+        """Return whether these are the caller's. Each attempt has a new list of the caller's
+        message objects, so that no text is compared.
         """
         param = self.protocol.param
         came = self.arguments.get(param)
         sent = arguments.get(param)
-        # A string stands for one message of the user.
+        # A string is one message of the user.
         forms = [came, [{"role": "user", "content": came}]] if isinstance(came, str) else [came]
         same = (list(sent) if isinstance(sent, tuple) else sent) in forms
         return same and {**arguments, param: came} == self.arguments

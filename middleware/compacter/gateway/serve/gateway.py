@@ -98,7 +98,7 @@ class _Handler:
     upstream: str = ""
 
     async def answer(self) -> Answer:
-        """Return the upstream's response, or an error of this server if there is none."""
+        """Return the upstream's response, or else an error of this server."""
         target, tail = self._target(raw_path(self.scope))
         if target is None:
             names = ", ".join(f"/{one.upstream.name}" for one in self.setup.targets)
@@ -172,16 +172,16 @@ class _Handler:
                 "see --aws-region, or use an API key"
             )
             return await self._pass_on(target, url, b"")
-        held = bytearray()
+        chunks = bytearray()
         try:
             async with asyncio.timeout(self.setup.settings.body_timeout):
                 async for chunk in self.sender.body():
-                    held += chunk
-                    if len(held) > _LARGEST_BODY:
+                    chunks += chunk
+                    if len(chunks) > _LARGEST_BODY:
                         break
         except TimeoutError:
             raise Stalled from None
-        raw = bytes(held)
+        raw = bytes(chunks)
         body = await read(raw) if len(raw) <= _LARGEST_BODY else None
         if body is None or OWN_OPTIONS in body or not protocol.fits(body):
             return await self._pass_on(target, url, raw)
@@ -192,14 +192,14 @@ class _Handler:
         exchange = Exchange(target, protocol, url, headers, raw, body, model, hold)
         return await self.sender.waits_for(exchange.call(self.board, caller))
 
-    async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
-        """Return the response to a request that is not inspected; ``held`` is the part of its body
+    async def _pass_on(self, target: Target, url: httpx.URL, head: bytes) -> Answer:
+        """Return the response to a request that is not inspected; ``head`` is the part of its body
         that was read.
         """
         self.board.count("passed_on")
 
         async def content() -> AsyncGenerator[bytes]:
-            yield held
+            yield head
             async for chunk in self.sender.body():
                 yield chunk
 
@@ -220,17 +220,17 @@ class _Handler:
 
 # -- signs of life ---------------------------------------------------------------------------------
 
-# Seconds of silence that a caller gets to see: clients allow two and more.
+# Longest silence in seconds, as clients allow two and more.
 SILENCE = 1.0
 
 
 class Lifeline:
     """The part of a response that is sent before its answer is known.
 
-    The beginning of a stream is held until its first content, as a refusal may follow, and clients
-    give up after some silence. So a caller who has waited for a second gets the head of the
-    response, and from then on what clients of the protocol skip. A failure afterwards is sent
-    inside the stream.
+    A stream is not passed on before its first content, as a refusal may follow, but clients give up
+    after some silence. So a caller who has waited for a second gets the head of the response, and
+    from then on bytes that clients of the protocol skip. A failure afterwards is sent inside the
+    stream.
 
     Args:
         send: ASGI function.
@@ -243,15 +243,15 @@ class Lifeline:
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, protocol: Protocol, held: Answer) -> None:
-        """Send signs of life from now on, if the protocol has any.
+    def begin(self, protocol: Protocol, opened: Answer) -> None:
+        """Send signs of life from now on, if the protocol has them.
 
         Args:
             protocol: The protocol of the call.
-            held: The beginning of a stream that the upstream has sent with a status of success.
+            opened: The beginning of a stream that the upstream has sent with a status of success.
         """
         if self._task is None and protocol.beat:
-            self._task = asyncio.create_task(self._keep_alive(held, protocol))
+            self._task = asyncio.create_task(self._keep_alive(opened, protocol))
 
     def chunks(self, answer: Answer) -> AsyncGenerator[bytes]:
         """Return the body of an answer; a failure is an event if the stream has begun."""
@@ -265,16 +265,16 @@ class Lifeline:
         if self._task is not None:
             await self._task
 
-    async def _keep_alive(self, held: Answer, protocol: Protocol) -> None:
-        # Ended by an event, as a cancelled ``send`` may or may not have sent.
+    async def _keep_alive(self, opened: Answer, protocol: Protocol) -> None:
+        # An event ends it, as a cancelled ``send`` may or may not have sent.
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), SILENCE)
                 return
             if self.begun is None:
-                # The length of the upstream's stream is that of another one.
-                headers = [pair for pair in held.headers if pair[0] != b"content-length"]
-                start = {"type": "http.response.start", "status": held.status, "headers": headers}
+                # The upstream's stream had another length.
+                headers = [pair for pair in opened.headers if pair[0] != b"content-length"]
+                start = {"type": "http.response.start", "status": opened.status, "headers": headers}
                 await self._send(start)
                 self.begun = protocol
             await self._send(

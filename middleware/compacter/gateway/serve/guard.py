@@ -1,4 +1,4 @@
-"""Refuse requests for another server, and those that a web page of somebody else made a browser
+"""Refuse requests for another server, and those that another site's web page made a browser
 send.
 """
 
@@ -20,7 +20,7 @@ class Guard:
     those of web pages of other sites.
 
     Args:
-        app: What handles the other requests.
+        app: ASGI application for the other requests.
         hosts: Returns whether a host's name is this server's.
         origins: Returns the origins of other sites whose pages may use it.
         pages: Paths of the server's own pages, which a link anywhere may lead to.
@@ -67,11 +67,10 @@ def is_cross_site(headers: Headers, origins: frozenset[str], *, is_link: bool) -
     """Return whether a web page of another site made a browser send this request.
 
     A form or an image needs no consent of this server, and a page anywhere can aim one at
-    ``127.0.0.1``; the browser then names its origin:
-    https://fetch.spec.whatwg.org/#origin-header, https://www.w3.org/TR/fetch-metadata/.
-    Pages of this machine, of this server's own address and of ``origins`` may, and so may programs
-    (editors, extensions), whose origins are no web addresses. Whoever follows a link
-    (``is_link``) leaves the other site.
+    ``127.0.0.1``; the browser then names its origin: https://fetch.spec.whatwg.org/#origin-header,
+    https://www.w3.org/TR/fetch-metadata/. Pages of this machine, of this server's own address and
+    of ``origins`` may, and so may programs (editors, extensions), whose origins are not web
+    addresses. Whoever follows a link (``is_link``) leaves the other site.
     """
     said = {name: value.decode("latin-1").strip().lower() for name, value in headers}
     origin = said.get(b"origin")
@@ -92,8 +91,8 @@ def is_cross_site(headers: Headers, origins: frozenset[str], *, is_link: bool) -
 
 
 def raw_path(scope: Scope) -> str:
-    """Return the path as it was sent, with its percent-encoding, below the place where this
-    application is mounted.
+    """Return the path with its percent-encoding, below the place where this application is
+    mounted.
     """
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
     return str(path, "latin-1").removeprefix(quote(scope.get("root_path", "")))
@@ -108,5 +107,5 @@ def without_port(host: str) -> str:
 def error_body(code: str, message: str) -> dict[str, object]:
     """Return an error of this server, in a form that both OpenAI's and Anthropic's SDKs read."""
     error = {"type": "compacter_error", "code": code, "message": message}
-    # Google's SDK for Python knows an error in a stream by its first member.
+    # Google's SDK for Python recognises an error in a stream by its first member.
     return {"error": error, "type": "error"}

@@ -36,7 +36,7 @@ Body = Mapping[str, Any]
 
 
 def unchanged(body: Body, _: object) -> Body:
-    """Return a body as it is, or arguments that are one."""
+    """Return a body unchanged, or arguments that are a body."""
     return body
 
 
@@ -52,8 +52,8 @@ def from_gemini(body: Body, model: str) -> Body:
 
 
 def to_gemini(arguments: Body, original: Body) -> Body:
-    """Return the body of a request; what the original one has beside ``generationConfig`` stays
-    there.
+    """Return the body of a request; options that the original one has beside ``generationConfig``
+    stay there.
     """
     given = {camel(name): value for name, value in arguments["config"].items()}
     beside = {"systemInstruction", *map(camel, original)}
@@ -74,7 +74,7 @@ def from_ollama(body: Body, _: str) -> Body:
 
 def to_ollama(arguments: Body, original: Body) -> Body:
     """Return the body of a request, with the window and the life time of the original one: with
-    others the model would be loaded anew.
+    other values the model would be loaded anew.
     """
     options = _options(original)
     inner = {*options, "num_predict"}
@@ -125,7 +125,7 @@ class Protocol:
 
     path: re.Pattern[str]
     """End of its path; the group ``model`` is the model's name, if the path has it, and ``verb``
-    what differs for a stream."""
+    the part that differs for a stream."""
     param: str
     """Member of its body that contains the messages."""
     wire_format: FormatName
@@ -137,13 +137,14 @@ class Protocol:
     plain_verb: str = ""
     """Verb of the path without streaming, for summaries."""
     arguments: Callable[[Body, str], Body] = unchanged
-    """Returns what ``binding`` reads, for a body and the model that the path names."""
+    """Returns the arguments that ``binding`` reads, for a body and the model that the path
+    names."""
     body: Callable[[Body, Body], Body] = unchanged
     """Returns the body for such arguments, and for the original one."""
     plain: Callable[[Body], Body] = lambda body: body
     """Returns a body that asks for a plain text."""
     reply: Callable[[Body], Body] = lambda reply: reply
-    """Returns a reply in a form that a summary is read from."""
+    """Returns a reply in a form from which a summary can be read."""
     needs: str = ""
     """Member that its bodies have beside the messages."""
     aws: bool = False
@@ -193,7 +194,7 @@ _GEMINI = Protocol(
     arguments=from_gemini,
     body=to_gemini,
     plain_verb="generateContent",
-    # Google's SDK for Python takes other lines, comments too, for parts of the JSON.
+    # Google's SDK for Python reads other lines, also comments, as parts of the JSON.
     beat=b"\n",
     failure=b"data: %s\n\n",
 )

@@ -20,16 +20,16 @@ from compacter.gateway.serve.callers import CONNECTION
 
 # Seconds between the last listening and the end: whoever had connected by then, or sends on a
 # connection that was kept open, still gets an answer. Without them a call that came with the end is
-# cut off. A connection that the kernel has taken, and the loop has not accepted yet, is reset all
-# the same: balancers go on at that as at a refused one.
+# cut off. A connection that the loop has not accepted yet is reset nevertheless: balancers then try
+# another server, as for a refused connection.
 _LAST_CALLS = 0.5
 # Largest head of a request, in bytes. Cookies and tokens of companies exceed 16 kB at times.
 _LARGEST_HEAD = 64 << 10
 # Seconds for the head of a request, from the opening of its connection, or from its first bytes on
-# a connection that was kept open. A connection that sends no whole head holds a descriptor.
+# a connection that was kept open. A connection without a complete head occupies a descriptor.
 HEAD_SECONDS = 30.0
 # Seconds without a byte of a request's body after which the request is given up at the end of the
-# server: its sender is gone, or sends again to another server.
+# server: its sender has left, or sends again to another server.
 BODY_PAUSE = 2.0
 
 
@@ -87,7 +87,7 @@ class Protocol(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server. At its end it answers what is open, and who calls meanwhile."""
+    """uvicorn's server. At its end it answers open requests, and those that still arrive."""
 
     print_line: Callable[[str], object] = staticmethod(lambda _: None)
     """Called with a line if answers are open at the end."""
@@ -132,8 +132,8 @@ def server(app: ASGIApp, drain: float = 5.0) -> Server:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            # uvicorn's default is 5 seconds, as is that of clients: both would close a connection
-            # at the same moment.
+            # uvicorn's default of 5 seconds is also that of clients: both would close a connection
+            # at once.
             timeout_keep_alive=75,
             timeout_graceful_shutdown=int(drain),
         )

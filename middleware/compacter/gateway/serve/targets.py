@@ -1,4 +1,4 @@
-"""The upstreams, each with the state that its calls share."""
+"""Upstreams, each with the state that its calls share."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from compacter.gateway.serve.upstream import Upstream, is_loopback
 from compacter.memory.address import IN_PROCESS, keys_from, memory_of
 from compacter.options import validated
 
-# Timeout for connecting to an upstream, in seconds: that of other proxies. A process that gets too
-# little of its processor sees much later that it was connected. The time for the response is
-# limited by the caller alone.
+# Timeout for connecting to an upstream, in seconds: that of other proxies. A process with too
+# little processor time notices a connection much later. The time for the response is limited by the
+# caller alone.
 _CONNECT = 60.0
 # Default of the option `timeout`, in seconds: the limit for the summaries of one call.
 _SUMMARIES = 300.0
@@ -56,11 +56,11 @@ class Setup:
 
 
 def make_setup(board: Board, given: Mapping[str, Any]) -> Setup:
-    """Return the configuration. Raises ``ConfigurationError`` that names what is invalid.
+    """Return the configuration. Raises ``ConfigurationError`` that names the invalid value.
 
     Args:
-        board: What keeps counts and events.
-        given: ``upstream``, and what ``ServeOptions`` has.
+        board: Object that keeps counts and events.
+        given: ``upstream``, and the options of ``ServeOptions``.
     """
     settings, options = read_settings(given)
     if "prepare_tokens" in options:

@@ -1,6 +1,6 @@
 """Targets of requests: the configured upstreams, and no other server.
 
-A program uses ``http://127.0.0.1:PORT`` like the upstream, with the same paths: for
+A program uses ``http://127.0.0.1:PORT`` like the upstream, with its paths: for
 ``https://api.openai.com/v1``, both ``/v1/models`` and ``/models`` mean
 ``https://api.openai.com/v1/models``. A host named by a request (in its ``Host`` header, or in a URL
 instead of a path) never decides where it goes.

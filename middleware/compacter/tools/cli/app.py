@@ -64,8 +64,8 @@ serve: Run a server that passes requests on, and compacts those that are too lon
 --upstream https://api.openai.com/v1
 run: Run a program, such as an agent, behind that server. | run -- claude
 """
-"""Commands, each with its help and an example; below, its arguments with what they take (nothing,
-if it is a switch), help and default."""
+"""Commands, each with its help and an example; below, its arguments with their values (empty for a
+switch), help and default."""
 # Function of each command.
 _FUNCTIONS = {
     "explain": "explain:run",

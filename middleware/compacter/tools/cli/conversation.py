@@ -42,10 +42,10 @@ from compacter.tools.report import plural
 
 # -- sizes -----------------------------------------------------------------------------------------
 
-# Share of the window that a compacted conversation takes. The rest is free for what follows, as
-# after a call that was refused.
+# Share of the window for a compacted conversation. The rest is free for later messages, as after a
+# refused call.
 _SHARE = 0.5
-# Characters of a token of what has no text, such as pictures, whose sizes are estimates.
+# Characters per token of parts without text, such as pictures, whose sizes are estimates.
 _OTHER_PER_TOKEN = 4.0
 
 
@@ -60,11 +60,10 @@ def _tokens(file: Transcript, messages: Sequence[Message]) -> int:
 def _budget(
     file: Transcript, count: int, window: int | None, model: str | None
 ) -> tuple[int | None, int | None]:
-    """Return the window, which may be that of a model, and the largest size in characters of what
-    is made for it; ``None`` if the ratio decides.
+    """Return the window, which may be that of a model, and the largest size of the result in
+    characters; ``None`` if the ratio decides.
 
-    A conversation that is within a window that was given stays as it is; ``count`` is its size in
-    tokens.
+    A conversation that is within a given window stays unchanged; ``count`` is its size in tokens.
     """
     size = Conversation(tuple(file.messages), file.format).size
     limit = window or models.window(model)
@@ -197,7 +196,7 @@ def write_compacted(
         ratio: Share of the size to compact; ``None`` for that of ``Compacter``.
         rule: Rules that the summary must have.
         force: Whether to overwrite an existing file.
-        as_json: Whether to print what was done as JSON.
+        as_json: Whether to print the result as JSON.
 
     Raises:
         MistakeError: The options exclude each other, or a file cannot be read or written.
@@ -315,7 +314,7 @@ def _print_outcome(
 def show_passages(
     *, file: str, query: str, conversation: int | None, limit: int, as_json: bool
 ) -> int:
-    """Print the passages, best first, and return the exit code: 1 if there are none.
+    """Print the passages, best first, and return the exit code: 1 without any.
 
     Args:
         file: As for ``write_compacted``, like ``conversation``.

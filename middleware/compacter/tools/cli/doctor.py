@@ -90,7 +90,7 @@ def _memory(address: str) -> Finding:
     try:
         memory: Any = memory_of(address)
         memory.find([uuid.uuid4().hex])
-        # Written and deleted again: nothing is left behind.
+        # Write a record and delete it again.
         memory.claim(uuid.uuid4().hex, 2.0).release()
     except Exception as error:
         if isinstance(error, ConfigurationError) and file is None:

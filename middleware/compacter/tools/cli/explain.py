@@ -182,14 +182,14 @@ def _then(verdict: Verdict) -> str:
     """Return what a wrapped call would do about the error, in words."""
     if verdict.kind == "other error":
         return (
-            f"Nothing: the error is about something else ({_reason(verdict)}) and is raised as it "
-            "is. Compacting the history would not help."
+            f"Nothing: the error is about something else ({_reason(verdict)}) and is raised "
+            "unchanged. Compacting the history would not help."
         )
     limit = verdict.limit
     if verdict.kind == "nothing" or limit is None:
         reason = f"a veto ({_reason(verdict)})" if verdict.rule else "no rule"
         return (
-            f"Nothing: {reason} matches this text, so the error is raised as it is. If it "
+            f"Nothing: {reason} matches this text, so the error is raised unchanged. If it "
             "means that the request is too "
             "long, pass detect= to Compacter: a function that gets the exception and returns True."
         )
@@ -218,7 +218,7 @@ def _sentence(verdict: Verdict) -> str:
     limit = verdict.limit
     if verdict.kind == "nothing" or limit is None:
         if verdict.rule:
-            return "This is not taken for a token limit, as a veto speaks against it."
+            return "This does not count as a token limit, as a veto excludes it."
         return "Nothing here says that a request is too long."
     counted = "messages and answer" if limit.kind == "input_plus_output" else "the request"
     about = ", as far as the server counted," if limit.is_bound else ""

@@ -1,5 +1,5 @@
 """Conversations in files: lists of messages of the five formats, and requests with such a list, as
-JSON or JSONL. An error says of any other file what it is not.
+JSON or JSONL. For any other file, an error names the fault.
 
 A file is read into one or more instances of `Transcript`, each of which can be written with other
 messages in the form it was read in.
@@ -56,7 +56,7 @@ def read_transcripts(path: str) -> list[Transcript]:
     def dump(value: Any) -> str:
         return json_text(value, indent) + "\n"
 
-    if isinstance(data, dict) and "role" in data:  # A line is all that the file has.
+    if isinstance(data, dict) and "role" in data:  # The file has only this line.
         data = [data]
         are_lines = True
     values = data if isinstance(data, list) else [data]
@@ -100,7 +100,7 @@ def _parse(name: str, text: str) -> tuple[Any, bool]:
     except ValueError as error:
         whole = error
     values: list[Any] = []
-    rows = text.split("\n")  # Not splitlines: JSON texts may hold U+2028.
+    rows = text.split("\n")  # Not splitlines: JSON texts may contain U+2028.
     for number, row in enumerate(rows, 1):
         if not row.strip():
             continue
@@ -117,7 +117,7 @@ def _parse(name: str, text: str) -> tuple[Any, bool]:
 
 def _path_of(value: Any) -> tuple[str, ...] | None:
     """Return the path of the list of messages in a request, or in a record around one; an empty
-    one for the list itself, and ``None`` if there is no such list.
+    path for the list itself, and ``None`` without such a list.
     """
     if isinstance(value, list):
         return ()
@@ -133,8 +133,7 @@ def _path_of(value: Any) -> tuple[str, ...] | None:
 def _read(name: str, value: Any, dump: Callable[[Any], str]) -> Transcript:
     """Return the conversation in a list of messages, in a request, or in a record around one.
 
-    Raises:
-        MistakeError: There are no messages, or one of them is of no known format.
+    Raises: MistakeError: There are no messages, or one of them has no known format.
     """
     path = _path_of(value)
     messages: Any = None if path is None else value

@@ -62,8 +62,8 @@ def main(words: Sequence[str]) -> int:
     if Path(command[0]).stem == "claude":
         # https://github.com/anthropics/claude-code/issues/91689
         sys.stderr.write(
-            "compacter: behind an address that is not Anthropic's, Claude Code takes 200,000 "
-            "tokens for its window, whatever the model has\n"
+            "compacter: behind an address that is not Anthropic's, Claude Code assumes "
+            "200,000 tokens for its window, whatever the model has\n"
         )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -88,7 +88,9 @@ def _upstream(name: str) -> str:
 
 
 def _run(command: list[str], url: str) -> int:
-    """Run a program, to which the server's address and the terminal's Ctrl-C are given."""
+    """Run a program with the server's address in its environment; Ctrl-C in the terminal goes to
+    it.
+    """
     environment = dict(os.environ)
     for name, (variables, _, path) in _UPSTREAMS.items():
         environment |= dict.fromkeys(variables.split(), f"{url}/{name}{path}")

@@ -29,7 +29,7 @@ class MistakeError(Exception):
 
 
 _UNWRAPPED = 100_000
-"""Width in columns where there is no terminal: lines are as long as they are, for ``grep``."""
+"""Width in columns without a terminal: lines are not wrapped, for ``grep``."""
 
 
 class _Results(Console):
@@ -76,7 +76,7 @@ def leave_cleanly() -> Generator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()  # A reader that is gone, or a full disk, shows here at the latest.
+            sys.stdout.flush()  # This fails if the reader has left or the disk is full.
     except BrokenPipeError:
         _exit_quietly()
     except KeyboardInterrupt:
@@ -151,7 +151,7 @@ def check_writable(path: str, *, force: bool) -> None:
     if target.is_dir():
         raise MistakeError(f"{path} is a directory; name a file in it")
     if target.is_symlink() and not target.exists():
-        # The file that it would make may be anywhere, and nobody has seen where.
+        # The link may lead anywhere, and the user has not seen where.
         raise MistakeError(f"{path} is a link to a file that does not exist; remove it first")
     if target.is_file() and not force:
         raise MistakeError(f"{path} exists; pass --force to overwrite it")
@@ -162,8 +162,8 @@ def check_writable(path: str, *, force: bool) -> None:
 def write_text(path: str, text: str, *, force: bool) -> None:
     """Write a file, completely or not at all, or standard output for ``-``.
 
-    An existing file keeps its permissions, and stays where a link leads to. A device or a pipe is
-    written to.
+    An existing file keeps its permissions, also behind a link. It also writes to a device or a
+    pipe.
 
     Raises:
         MistakeError: As ``check_writable``, or the file cannot be written.
@@ -184,7 +184,7 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         try:
             part.unlink(missing_ok=True)
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
-            part.touch(mode, exist_ok=False)  # Not through a link of that name.
+            part.touch(mode, exist_ok=False)  # Do not follow a link of that name.
             part.write_bytes(data)
             part.replace(target)
         finally:

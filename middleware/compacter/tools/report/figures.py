@@ -50,8 +50,8 @@ class Record:
 
     @property
     def sentence(self) -> str:
-        """The event in words, without the text of messages; what is known of it if a field is
-        missing or something else.
+        """The event in words, without the text of messages; if a field is missing or something
+        else, the fields that are known.
         """
         kinds = {kind.__name__: kind for kind in events.Event.__subclasses__()}
         event = kinds.get(self.kind, events.Event)
@@ -105,7 +105,9 @@ _DIGEST_SHOWN = 12
 
 
 def short_key(key: str) -> str:
-    """Return what is shown of a conversation's key: a digest's first digits, a name as it is."""
+    """Return the shown form of a conversation's key: the first digits of a digest, or a whole
+    name.
+    """
     return key[:_DIGEST_SHOWN] if _DIGEST.fullmatch(key) else key
 
 
@@ -172,7 +174,7 @@ class Story:
 
     @property
     def times(self) -> list[float]:
-        """Unix times of the events, in seconds; none if the lines have none."""
+        """Unix times of the events, in seconds; empty if the lines have no times."""
         return [record.time for record in self.records if record.time is not None]
 
     @property
@@ -199,6 +201,6 @@ def stories(records: Iterable[Record]) -> list[Story]:
 def _compaction(record: Record) -> Compaction:
     cost = record.known("cost")
     if cost is None and not record.count("summarizer_calls") and not record.count("input_tokens"):
-        cost = 0.0  # No model was asked. One that states no usage costs what nobody knows.
+        cost = 0.0  # No model was called. The cost is unknown if a model states no usage.
     before = record.count("requested") or record.count("original_tokens")
     return Compaction(record, before, record.count("compacted_tokens"), cost)

@@ -79,7 +79,7 @@ def page(
     heights = "".join(f".at{percent} {{ bottom: {percent}% }}\n" for percent in range(101))
     style = (resources / "page.css").read_text(encoding="utf-8") + heights
     script = (resources / "page.js").read_text(encoding="utf-8")
-    # Where something failed is what a reader looks for first.
+    # Readers look for failures first.
     stories = sorted(stories, key=lambda story: not story.failures)
     several = len(stories) > 1
     foot = [_ABOUT_SIZES, *map(escape, notes)]
@@ -141,7 +141,7 @@ def _span(stories: Sequence[Story]) -> str:
 
 
 def _cards(stories: Sequence[Story]) -> str:
-    """Return the sums of all conversations, failures first; those of nothing are left out."""
+    """Return the sums of all conversations, failures first; sums of 0 are left out."""
     costs = [story.cost for story in stories]
     cards = {
         "Failures": f"{sum(story.failures for story in stories):,}",
