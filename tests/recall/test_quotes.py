@@ -22,10 +22,7 @@ ASKED = "What was the name of the electrician who wired the oven?"
 
 
 def quoted(
-    folded: Sequence[Part],
-    asked: str,
-    view: Sequence[Part] = (),
-    room: int = 2_000,
+    folded: Sequence[Part], asked: str, view: Sequence[Part] = (), room: int = 2_000
 ) -> Quotation | None:
     wanted = question([Part("user", "text", asked, "", 99)])
     index = Index(folded)
