@@ -147,6 +147,17 @@ def test_a_call_of_another_tool_is_the_callers(wire: str) -> None:
     assert wrapped(model, wire)(messages=TALK, model="m", tools=[WEATHER[wire]]) is last
 
 
+def test_the_callers_own_tools_are_counted_once() -> None:
+    """What a refusal teaches is the same with the tool and without it."""
+    weather = {**WEATHER["openai"], "note": "w" * 4_000}
+    estimates = []
+    for tool in (True, False):
+        by = compacter(tool=tool)
+        wrapped(Model(reply("openai")), "openai", by)(messages=TALK, model="m", tools=[weather])
+        estimates.append(by.estimate_tokens(TALK, model="m"))
+    assert estimates[0] == pytest.approx(estimates[1], rel=0.1)
+
+
 def test_results_that_do_not_fit_are_left_out() -> None:
     """A search never makes a call fail that would have succeeded."""
     last = reply("openai")

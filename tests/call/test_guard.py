@@ -79,6 +79,12 @@ class TestStrangeMessages:
             assert reply == "ok"
 
 
+@pytest.mark.parametrize("given", [None, [], "Hello.", ()])
+def test_a_reply_to_a_call_without_a_list_is_returned(given: Any) -> None:
+    reply = {"choices": [], "usage": {"prompt_tokens": 9}}
+    assert Compacter().wrap(lambda messages: reply)(messages=given) is reply
+
+
 def test_a_refusal_names_a_message_of_no_known_format(caplog: pytest.LogCaptureFixture) -> None:
     class HumanMessage:
         def __init__(self, text: str) -> None:

@@ -383,5 +383,7 @@ class TestWhetherAPromptMayHaveBeenCut:
         ]
         request = Request(format=dialect.format, original=messages, messages=messages)
         texts = sum(map(len, request.conversation.texts()))
-        assert may_be_cut(messages, int(texts / 7.2), (), {})
-        assert not may_be_cut(messages, texts, (), {})
+        earlier: dict[int, tuple[int, int, int]] = {}
+        assert may_be_cut(messages, int(texts / 7.2), (), earlier)
+        assert not may_be_cut(messages, texts, (), earlier)
+        assert not may_be_cut(messages[:1], texts, (), earlier)  # The program drops the rest.

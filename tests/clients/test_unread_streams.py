@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import anthropic
+import httpx
 import openai
 import pytest
 import trio
@@ -81,6 +83,29 @@ def test_a_history_is_installed_once_the_stream_has_begun(
     stream = opened("openai", openai_server, compacter, history)
     assert len(history) < len(chat)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == WORDS
+
+
+def test_a_refusal_behind_the_first_words_is_met_before_the_next_call(chat: list[Any]) -> None:
+    said = "This model's maximum context length is 500 tokens, you sent 900 tokens."
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    choice = {"index": 0, "delta": {"content": "The "}, "finish_reason": None}
+    events = ({**chunk, "choices": [choice]}, {"error": {"message": said}})
+    body = [f"data: {json.dumps(event)}\n\n".encode() for event in events]
+    sent: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(len(json.loads(request.content)["messages"]))
+        return httpx.Response(
+            200, content=iter(body), headers={"content-type": "text/event-stream"}
+        )
+
+    http = httpx.Client(transport=httpx.MockTransport(answer))
+    client = openai.OpenAI(api_key="none", max_retries=0, http_client=http)
+    create = Compacter(summarizer="extractive").wrap(client).chat.completions.create
+    for _ in range(2):
+        with pytest.raises(openai.APIError, match="maximum context"):
+            list(create(model="m", messages=chat, stream=True))
+    assert sent[1] < sent[0] == len(chat)
 
 
 def test_trio_warns_of_no_generator_that_is_left_open(

@@ -57,11 +57,17 @@ def test_a_lambda_and_an_object_that_is_called_are_strategies() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, 7, [], "truncate", Truncate, [Truncate], object(), SimpleNamespace(name="x")]
+    ("value", "told"),
+    [
+        *((7, "; not 7"), ("clear_tool_results", "; say ClearToolResults()")),
+        *((Truncate, "; say Truncate()"), ([Truncate], "; say Truncate()")),
+        *((value, "") for value in (None, [], object(), SimpleNamespace(name="x"))),
+    ],
 )
-def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"strategy.* Summarize\(\)"):
+def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"strategy.* Summarize\(\)") as refused:
         Compacter(strategy=value)
+    assert told in str(refused.value)
     with pytest.raises(ConfigurationError, match=r"strategy.* Summarize\(\)"):
         Chain(value)
 

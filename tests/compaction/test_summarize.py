@@ -4,7 +4,6 @@ made.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from tests.compaction.conftest import carried_out, refused
 from tests.conversations import user
 
-from compacter import Compacter, CompactionError, CompactionPlan, Truncate
+from compacter import Compacter, CompactionError, CompactionPlan
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
@@ -415,17 +414,3 @@ class Awaited:
 def test_a_strategy_that_would_have_to_be_awaited_is_refused(strategy: Any) -> None:
     with pytest.raises(ConfigurationError, match="not async"):
         Compacter(strategy=strategy)
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        (Truncate, "; say Truncate()"),
-        (Later, "; say Later()"),
-        ("clear_tool_results", "; say ClearToolResults()"),
-        (7, "; not 7"),
-    ],
-)
-def test_a_class_or_a_name_for_a_strategy_is_told_what_to_say(value: Any, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(told)):
-        Compacter(strategy=value)

@@ -265,7 +265,7 @@ def may_be_cut(
     the new messages of a longer history are measured.
     """
     count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
-    if not count or count > len(messages) or id(messages[count - 1]) != last:
+    if count > len(messages) or id(messages[count - 1]) != last:
         count = most = 0
     try:
         most += len(_encode(messages[count:]))
