@@ -38,7 +38,7 @@ _AGAIN = 0.4
 # Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
 _LONGEST_TOLD = 2_000
 # Most characters of quotes that begin with lines for a task.
-_MOST_CHARACTERS = 600
+_MOST_CHARACTERS = 500
 # Fewest digits of a number that counts by itself; a shorter number needs the word beside it.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
