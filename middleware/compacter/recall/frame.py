@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -161,7 +160,7 @@ def folded(
             if is_ours and part.role == "user":
                 continue
             name = part.name or (called.get(part.call_id, "") if part.role == "tool" else "")
-            entries.append(replace(part, name=name, index=place))
+            entries.append(Part(part.role, part.kind, text, name, place))
     return entries
 
 

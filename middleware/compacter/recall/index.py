@@ -12,7 +12,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from heapq import nlargest
 from itertools import count as counter
 from operator import itemgetter
@@ -22,7 +21,7 @@ from typing import NamedTuple
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
 from compacter.recall.terms import stem
-from compacter.text.words import FUNCTION_WORDS, words_of_each
+from compacter.text.words import FUNCTION_WORDS, words
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
@@ -36,10 +35,8 @@ _AROUND = (
 _STEPS = range(-4, 5)
 # Most hits of a search.
 _MOST_HITS = 40
-# Size of a run, of a word, and of one of its places, in bytes.
-_BYTES_A_RUN = 150
-_BYTES_A_WORD = 200
-_BYTES_A_PLACE = 9
+# Bytes of a text with its runs and words, for each of its own: 2 to 9 in real talks.
+_BYTES_OF_ONE = 6
 
 # End of a question, whose answer is the next text.
 _QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
@@ -86,8 +83,38 @@ class Run(NamedTuple):
         return self.entry.text[self.start : self.end]
 
 
+class _Words(NamedTuple):
+    """What is known of the entries that were read."""
+
+    entries: int = 0
+    """Number of them."""
+    runs: Sequence[Run] = ()
+    pieces: Sequence[dict[str, list[int]]] = ()
+    """Numbers of the runs that have each word: of ever smaller pieces of the history. Longer
+    indexes share them."""
+
+    def more(self, entries: Sequence[Part]) -> _Words:
+        """Return it with these entries behind the others."""
+        runs = [
+            Run(entry, place, start, end)
+            for place, entry in enumerate(entries, self.entries)
+            for start, end in cut(entry.text, lines=entry.kind != "text")
+        ]
+        new: defaultdict[str, list[int]] = defaultdict(list)
+        for number, run in enumerate(runs, len(self.runs)):
+            for word in set(map(stem, set(words(run.text)) - FUNCTION_WORDS)):
+                new[word].append(number)
+        piece: dict[str, list[int]] = new
+        larger = [*self.pieces]
+        while larger and len(larger[-1]) <= 2 * len(piece):
+            older = larger.pop()
+            piece = older | {word: [*older.get(word, ()), *runs] for word, runs in piece.items()}
+        return _Words(self.entries + len(entries), [*self.runs, *runs], [*larger, piece])
+
+
 class Index:
-    """Searchable index of the compacted messages of one history, which is never changed.
+    """Searchable index of the compacted messages of one history, which is never changed: its texts
+    are read for their words at the first search.
 
     ``redact`` (text -> text) is applied to each text when it is added, so that nothing it removes
     is kept or quoted. ``max_bytes`` is the size limit of texts and index.
@@ -101,16 +128,12 @@ class Index:
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._max_bytes = max_bytes
-        self._begin(list(_read(entries, redact)))
+        self._begin(list(_searched(entries, redact)))
 
     def _begin(self, entries: Sequence[Part]) -> None:
         self.entries: list[Part] = []
         """Entries, oldest first."""
-        self.runs: list[Run] = []
-        """Runs of all entries, oldest first; their numbers are their places here."""
-        # Numbers of the runs that have each word: of ever smaller pieces of the history. Longer
-        # indexes share them.
-        self._pieces: list[dict[str, list[int]]] = []
+        self._words = _Words()
         self.bytes = 0
         """Approximate size of the texts and the index, in bytes."""
         self._append(entries)
@@ -118,34 +141,30 @@ class Index:
     def extend(self, entries: Iterable[Part], redact: Redact | None = None) -> Index:
         """Return a new index, of these and of ``entries`` after them; this one is not changed."""
         longer = copy(self)
-        longer._append(list(_read(entries, redact)))  # noqa: SLF001 - a copy of this one
+        longer._append(list(_searched(entries, redact)))  # noqa: SLF001 - a copy of this one
         return longer
 
     def _append(self, entries: Sequence[Part]) -> None:
         self.number = next(_NUMBERS)
         """A number that no other index of this process has."""
-        runs = [
-            Run(entry, place, start, end)
-            for place, entry in enumerate(entries, len(self.entries))
-            for start, end in cut(entry.text, lines=entry.kind != "text")
-        ]
-        new: defaultdict[str, list[int]] = defaultdict(list)
-        for number, said in enumerate(words_of_each([run.text for run in runs]), self.count):
-            for word in set(map(stem, set(said) - FUNCTION_WORDS)):
-                new[word].append(number)
-        self.bytes += sum(getsizeof(entry.text) for entry in entries) + _BYTES_A_RUN * len(runs)
-        self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * sum(map(len, new.values()))
+        self.bytes += _BYTES_OF_ONE * sum(getsizeof(entry.text) for entry in entries)
         self.entries = [*self.entries, *entries]
-        self.runs = [*self.runs, *runs]
-        piece: dict[str, list[int]] = new
-        larger = [*self._pieces]
-        while larger and len(larger[-1]) <= 2 * len(piece):
-            older = larger.pop()
-            piece = older | {word: [*older.get(word, ()), *runs] for word, runs in piece.items()}
-        self._pieces = [*larger, piece]
         if self.bytes > self._max_bytes and self.entries:
             # Begin again with the newer half, so that the total time is linear.
             self._begin(self.entries[len(self.entries) // 2 + 1 :])
+
+    def _read(self) -> _Words:
+        """Return what is known of all entries, after reading those that were not read before."""
+        known = self._words
+        if known.entries < len(self.entries):
+            # Two threads may both do so: either result will do.
+            self._words = known = known.more(self.entries[known.entries :])
+        return known
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """Runs of all entries, oldest first; their numbers are their places here."""
+        return self._read().runs
 
     @property
     def count(self) -> int:
@@ -171,7 +190,8 @@ class Index:
     def runs_with(self, words: Iterable[str]) -> list[int]:
         """Return the runs that have all of some words, in any order, oldest first."""
         of_each = [
-            {run for piece in self._pieces for run in piece.get(stem(word), ())} for word in words
+            {run for piece in self._read().pieces for run in piece.get(stem(word), ())}
+            for word in words
         ]
         return sorted(set.intersection(*of_each)) if of_each else []
 
@@ -181,7 +201,7 @@ class Index:
         return tuple({number, min(number + is_question, self.count - 1)})
 
 
-def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
+def _searched(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
     """Yield entries as they are searched, without system prompts, placeholders of media, and
     reasoning.
     """
@@ -192,7 +212,7 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         name = "" if entry.kind == "text" else clean(entry.name)
         # Redact again after reading: names of JSON's fields have become labels.
         text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
-        yield replace(entry, text=text, name=name)
+        yield Part(entry.role, entry.kind, text, name, entry.index)
 
 
 def rarity(rows: int, count: int) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compacter.messages.parts import Part
 from compacter.recall.terms import is_about
 from compacter.text.pieces import separate, split
+from compacter.text.words import telling
 
 # Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
 _ACKNOWLEDGEMENT = 60
@@ -31,13 +32,15 @@ _AROUND = ".,:;!?()\"'"
 
 
 def question(turn: Iterable[Part]) -> list[str]:
-    """Return the sentences of a user message, whose entries are ``turn``."""
+    """Return the sentences of a user message, whose entries are ``turn``, that may be about
+    anything: "Go on, please." brings no quotes.
+    """
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
     # Pasted text, such as a tool's output, asks nothing.
     own = "".join(piece.text for piece in separate(text) if piece.is_own)
     if len(own) > 2 * _LONGEST:
         own = f"{own[:_LONGEST]}\n{own[-_LONGEST:]}"
-    return list(_sentences(own))
+    return [each for each in _sentences(own) if is_asking(each) or telling(each)]
 
 
 def is_asking(sentence: str) -> bool:

@@ -18,7 +18,7 @@ from compacter.recall.passages import Passage
 from compacter.recall.question import is_asking
 from compacter.recall.terms import is_about, terms
 from compacter.recall.weight import OF_PROSE, tokens
-from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
+from compacter.text.words import telling
 
 # Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
 # used only if no sentence asks so clearly. With .6 in place of .67 a tenth of idle messages get
@@ -271,7 +271,7 @@ def passage_of(index: Index, runs: Sequence[int], score: float) -> Passage:
 
 def _names_in(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the words, and the pairs of words beside each other, that may be names."""
-    said = [word for word in words(text) if word not in FUNCTION_WORDS | TALK_WORDS]
+    said = telling(text)
     for word in said:
         least = _LEAST_DIGITS if word.isdigit() else _LEAST_LETTERS
         if len(word) >= least or not word.isascii():

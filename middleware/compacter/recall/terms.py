@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
+from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, telling, words
 
 # Weight of a word of talk about anything, and of a number of so few digits that it means little
 # without the word beside it.
@@ -51,5 +51,5 @@ def is_about(sentence: str, text: str) -> bool:
     """Return whether a text has enough words of a sentence to be about its topic, not only one by
     chance.
     """
-    said = set(map(stem, set(words(sentence)) - FUNCTION_WORDS - TALK_WORDS))
+    said = set(map(stem, telling(sentence)))
     return len(said.intersection(map(stem, words(text)))) > _ABOUT * len(said)

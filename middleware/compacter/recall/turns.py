@@ -160,6 +160,8 @@ class Recall:
         if not (asked.sent or at == len(conversation.messages) - 1):
             return _NOTHING
         wanted = question(asking)
+        if not wanted:
+            return _NOTHING
         quoter = self._quoter(asked, index, at, wanted, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
             # In an agent's history an order names its objects, and the lines around those with the
@@ -198,6 +200,7 @@ class Recall:
         the message at ``stop``.
         """
         talk = asked.conversation
+        compacted = index.count  # First, so that the longer one has read it too.
         shown = talk.messages[talk.start : stop]
         view = folded(asked.original, (), talk.format, shown, talk.parts_of_each)
         with self._lock:
@@ -214,7 +217,7 @@ class Recall:
             asked.tokens_of_one,
             texts=texts,
             request="\n".join(talk.texts()),
-            compacted=index.count,
+            compacted=compacted,
         )
 
 

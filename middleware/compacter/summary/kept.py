@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import itemgetter
@@ -77,7 +77,7 @@ def _forms(text: str) -> tuple[str, ...]:
 # Plain English forms of orders, in small letters: how plain they are, how such a sentence begins,
 # and words anywhere in it. The second row has corrections. Other languages stay as the user's short
 # messages.
-_TABLE = (
+_FORMS = (
     (
         3,
         _forms("""always, never, do not, don't, don’t, only, make sure, ensure, be sure, avoid,
@@ -109,6 +109,11 @@ _TABLE = (
             be, needs to be, has to be, have to be"""),
     ),
 )
+# The forms by their longest words, each with its weight, those of a beginning after a line break.
+_BY_WORD: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+for _weight, _begins, _has in _FORMS:
+    for _form in (*map("\n".__add__, _begins), *_has):
+        _BY_WORD[max(words(_form), key=len)].append((_weight, _form))
 
 
 def work(head: Head) -> Iterator[Line]:
@@ -174,64 +179,68 @@ def spoken(head: Head) -> Iterator[Line]:
     sentences that they correct; short messages without mere talk; questions.
     """
     told: list[Line] = []
+    topics: list[set[str]] = []
     for said in reversed(list(head.by("User", OUTPUT))):
         is_output = said.speaker == OUTPUT
         is_short = not is_output and (said.was_kept or len(said.text) <= LONGEST)
         # Text above a shell's output may be the user's or the shell's: count it as the shell's.
         for at, text in said.pieces[:1] if is_output else said.pieces:
-            worth = 0.5 if is_short and _tells(text) else 0
             is_code = 10 * len(_SYMBOL.findall(text)) >= len(text) > _LONGEST_TERM
             if is_code or not can_stand(text):
                 continue
+            spoken = words(text)
+            topic = stems(spoken)
+            worth = 0.5 if is_short and _tells(spoken, topic) else 0
             if not text.endswith(_QUESTIONS):
-                told.append(Line(_strength(text) or worth, said, text, at))
+                told.append(Line(_strength(text, spoken) or worth, said, text, at))
+                topics.append(topic)
             elif head.first and text in head.first.text:
                 yield Line(4, said, text, at)
             elif worth:
                 yield Line(worth / 2, said, text, at)
-    yield from _with_corrected(told)
+    yield from _with_corrected(told, topics)
 
 
-def _with_corrected(told: list[Line]) -> Iterator[Line]:
+def _with_corrected(told: list[Line], topics: list[set[str]]) -> Iterator[Line]:
     """Yield lines, the oldest first, with the weight of a correction for those that state anew what
     an earlier one states or take up an order, and for that one.
     """
     weights = [line.weight for line in told]
-    topics = [stems(line.text) for line in told]
     counts = Counter(chain.from_iterable(topics))
     rare = {stem for stem, count in counts.items() if 1 < count <= _RARE}
     # By each rare word, the newest line that has it.
     newest: dict[str, int] = {}
     for number, topic in enumerate(topics):
-        shared = Counter(newest[stem] for stem in topic & newest.keys())
+        known = topic & rare
+        shared = Counter(newest[stem] for stem in known if stem in newest) if known else {}
         for place, count in shared.items():
             # The line repeats a statement, or refers to an order.
             if 2 * count >= len(topic) or weights[place] >= 1:
                 weights[number] = max(2, weights[number])
                 weights[place] = max(2, weights[place])
-        newest.update(dict.fromkeys(topic & rare, number))
+        newest.update(dict.fromkeys(known, number))
     for line, weight in zip(told, weights, strict=True):
         if weight:
-            yield line._replace(weight=weight)
+            yield Line(weight, *line[1:])
 
 
-def _strength(text: str) -> int:
-    """Return how plainly a sentence is an order or a correction: 0 to 3."""
-    low = f"{text.lower().rstrip('.!')} "
-    rest = low[match.end() :] if (match := _LEAD.match(low)) else low
-    found = (
-        weight
-        for weight, begins, has in _TABLE
-        if rest.startswith(begins) or any(map(low.__contains__, has))
-    )
+def _strength(text: str, spoken: list[str]) -> int:
+    """Return how plainly a sentence of these words is an order or a correction: 0 to 3."""
+    known = _BY_WORD.keys() & spoken
+    if not known:
+        return 0
+    low = _LEAD.sub(r"\g<0>\n", f"{text.lower().rstrip('.!')} ", count=1)
+    found = [weight for word in known for weight, form in _BY_WORD[word] if form in low]
     # Somebody who calls out orders less: "Never give up!"
-    return max(0, next(found, 0) - text.endswith("!"))
+    return max(0, max(found, default=0) - text.endswith("!"))
 
 
-def _tells(text: str) -> bool:
-    """Return whether a sentence is more than talk: "Hey Dave!", "Thanks, that is great."."""
-    told = len(stems(text) - TALK_WORDS)
-    return told >= _LEAST_TOLD or (told > 0 and TALK_WORDS.isdisjoint(words(text)[:3]))
+def _tells(spoken: list[str], topic: set[str]) -> bool:
+    """Return whether a sentence of these words is more than talk: "Hey Dave!", "Thanks, that is
+    great.".
+    """
+    told = len(topic - TALK_WORDS)
+    return told >= _LEAST_TOLD or (told > 0 and TALK_WORDS.isdisjoint(spoken[:3]))
 
 
 def can_stand(text: str) -> bool:
@@ -244,7 +253,7 @@ def story(head: Head) -> Iterator[Line]:
     # Weigh talk and output separately: one long file must not hide the conversation before it.
     both = chain(head.by("User", "Assistant"), head.by("Tool"))
     every = [(said, at, text) for said in both for at, text in said.pieces]
-    topics = [stems(text) - TALK_WORDS for *_, text in every]
+    topics = [stems(words(text)) - TALK_WORDS for *_, text in every]
     counts = Counter(chain.from_iterable(topics))
     worths = {word: math.log((1 + len(every)) / count) for word, count in counts.items()}
     for (said, at, text), topic in zip(every, topics, strict=True):

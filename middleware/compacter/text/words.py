@@ -54,6 +54,7 @@ _TALK = """
 TALK_WORDS = frozenset(_TALK.split())
 """English words of talk about anything: few of a text's sentences have them, yet they name no
 topic. Without them .71 in place of .81 of questions inside a message bring their answer."""
+_COMMON = FUNCTION_WORDS | TALK_WORDS
 
 
 def words(text: str) -> list[str]:
@@ -66,9 +67,9 @@ def words(text: str) -> list[str]:
     return _WORD.findall(UNSPACED.sub(_pairs, lower))
 
 
-def words_of_each(texts: list[str]) -> list[list[str]]:
-    """Return the words of each of these texts."""
-    return list(map(words, texts))
+def telling(text: str) -> list[str]:
+    """Return the words of ``text`` but the commonest and those of talk about anything."""
+    return [word for word in words(text) if word not in _COMMON]
 
 
 def _pairs(match: re.Match[str]) -> str:
@@ -84,11 +85,11 @@ def identifiers(text: str) -> Iterable[str]:
     return filter(_ONE_THING.search, dict.fromkeys(stripped))
 
 
-def stems(text: str) -> set[str]:
-    """Return the beginnings of the significant words of ``text``: without the most common ones, and
-    those of two letters or less.
+def stems(said: Iterable[str]) -> set[str]:
+    """Return the beginnings of the significant ones of these words: without the most common ones,
+    and those of two letters or less.
     """
-    return set(map(_stem, words(text))) - {""}
+    return set(map(_stem, said)) - {""}
 
 
 @lru_cache(maxsize=16_384)
