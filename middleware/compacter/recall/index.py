@@ -84,7 +84,7 @@ class Run(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """What is known of the entries that were read."""
+    """Facts about the entries that were read."""
 
     entries: int = 0
     """Number of them."""
