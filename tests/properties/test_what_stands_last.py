@@ -109,7 +109,7 @@ def send(name: FormatName, happens: list[tuple[str, str]], *, objects: bool) -> 
 def test_the_programs_newest_message_stands_last(
     happens: list[tuple[str, str]], name: FormatName, *, objects: bool
 ) -> None:
-    """Nothing of ours stands behind the program's newest message."""
+    """No message of ours follows the program's newest one."""
     send(name, happens, objects=objects)
 
 

@@ -550,6 +550,16 @@ class TestWhatNeverSeesThem:
         assert "paint number 21" in model.quotes
         assert "User, message 0: User" not in model.quotes
 
+    def test_conversations_are_never_mixed(self) -> None:
+        model = Model()
+        completion = compacting().wrap(model.completion)
+        completion(messages=house())
+
+        completion(messages=house(fact="The spare key of the boathouse hangs in the shed."))
+
+        assert "in the shed" in model.quotes
+        assert "copper kettle" not in model.quotes
+
     def test_what_redact_takes_out_is_not_quoted(self) -> None:
         model = Model()
         compacting(redact=lambda text: text.replace("copper kettle", "[removed]")).wrap(

@@ -1,4 +1,4 @@
-"""Refusals inside HTTP 200: replies and chunks that say "too long" and are no answer.
+"""Refusals inside HTTP 200: replies and chunks that state "too long" and are not an answer.
 
 A refusal comes as an error (``{"error": ...}``, a flat event, ``response.failed``), as a stop
 reason, or as an answer that was cut off after a few tokens. ``tests/kit/refusals.py`` has each.
