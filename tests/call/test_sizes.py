@@ -124,12 +124,17 @@ class TestTheRoomForQuotes:
         assert len(dialogue.expect(Send).messages) == 10
         assert dialogue.effects[-3:] == ["Quote", "Send", "Send"]
 
-    @pytest.mark.parametrize(("limit", "folded"), [(2_500, False), (2_499, True)])
-    def test_is_all_that_is_taken_back_where_the_rest_fits(
-        self, policy: Any, begin: Any, limit: int, folded: bool
+    @pytest.mark.parametrize(
+        ("limit", "attempts", "folded"),
+        [(2_500, 2, False), (2_499, 4, True), (None, 4, False), (None, 2, True)],
+    )
+    def test_is_all_that_is_taken_back_where_the_rest_fits_or_no_number_says_and_a_try_is_left(
+        self, policy: Any, begin: Any, limit: int | None, attempts: int, folded: bool
     ) -> None:
         found = TokenLimit(limit=limit, kind="input")  # 97 % of 2,500 tokens are 9,700 characters.
-        made = policy(9_700, folded=True, recall=2_000, detect=lambda error: found)
+        made = policy(
+            9_700, folded=True, recall=2_000, attempts=attempts, detect=lambda error: found
+        )
         dialogue = begin(made.complete())
         dialogue.expect(Quote)
         dialogue.answer("User, message 0: yes")
