@@ -148,11 +148,7 @@ def test_a_call_of_another_tool_is_the_callers(wire: str) -> None:
 
 
 def test_the_callers_own_tools_are_counted_once() -> None:
-<<<<<<< HEAD
-    """A refusal teaches the same with the tool and without it."""
-=======
     """A refusal calibrates equally with the tool and without it."""
->>>>>>> 48a20925517b17cc2b563d9d8089ad783981a0df
     weather = {**WEATHER["openai"], "note": "w" * 4_000}
     estimates = []
     for tool in (True, False):

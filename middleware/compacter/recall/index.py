@@ -84,11 +84,7 @@ class Run(NamedTuple):
 
 
 class _Words(NamedTuple):
-<<<<<<< HEAD
     """Postings and texts of the entries that were read."""
-=======
-    """Facts about the entries that were read."""
->>>>>>> 48a20925517b17cc2b563d9d8089ad783981a0df
 
     entries: int = 0
     """Number of them."""
