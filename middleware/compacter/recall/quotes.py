@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
@@ -165,13 +165,18 @@ class Quoter:
         """
         index = self._index
         whole = _without_space(sentence)
+        phrases = dict.fromkeys(_names_in(sentence))
+        alike = index.runs_with(chain.from_iterable(phrases))
+        compacted = [run for run in alike if run < self._compacted]
+        if any(whole in _without_space(index.runs[run].text) for run in compacted):
+            return
         names: dict[str, list[int]] = {}
-        for phrase in dict.fromkeys(_names_in(sentence)):
+        for phrase in phrases:
             # Words of a pair in any order: another statement seldom has the same.
             runs = index.runs_with(phrase)
+            if len(runs) > _RARE * _RARE:
+                continue  # Without the time to compare them.
             compacted = [run for run in runs if run < self._compacted]
-            if any(whole in _without_space(index.runs[run].text) for run in compacted):
-                return
             results = sum(index.runs[run].entry.role == "tool" for run in compacted)
             different = {index.runs[run].text: run for run in sorted(runs, key=self._age)}
             if len(different) <= _RARE and results <= _MOST_RESULTS:
