@@ -267,7 +267,12 @@ def test_common_words_of_a_question_are_not_read_in_each_passage(
     ]
     reads: list[Run] = []
     text: Any = Run.text
-    monkeypatch.setattr(Run, "text", property(lambda run: reads.append(run) or text.fget(run)))
+
+    def read(run: Run) -> str:
+        reads.append(run)
+        return str(text.fget(run))
+
+    monkeypatch.setattr(Run, "text", property(read))
 
     quoted(said, "Which ledger has the office of the harbour to report?")
 
