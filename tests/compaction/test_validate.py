@@ -75,6 +75,12 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, SUMMARY, A2], {}, "message 5, which must stay, is gone"),
         ([S, SUMMARY, U3], {"pins": (2,)}, "message 2, which must stay, is gone"),
         (BEFORE, {}, "did not get smaller"),
+        # A single byte less, in as many characters.
+        (
+            [S, {**U1, "content": "e" * 150}, U3],
+            {"edits": True, "before": [S, {**U1, "content": "e" * 149 + "é"}, U3]},
+            "did not get smaller",
+        ),
         ([S, A2, U2, U3], {}, "changed their order"),
         ([S, SUMMARY, A2, A2, U3], {}, "neither original nor the summary"),
         ([S, SUMMARY, say("user", "x"), U3], {}, "neither original nor the summary"),

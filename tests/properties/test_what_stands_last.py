@@ -46,7 +46,7 @@ def turns(dialect: Dialect, event: tuple[str, str], number: int) -> list[Any]:
         told = dialect.user(f"The heron of the {place} nests in alder-{number}. {FILLING}")
         return [told, dialect.answer(f"Noted. {FILLING}")]
     name = f"c{number}"
-    calls = dialect.calls([(name, "look", {"page": f"{number}"})])
+    calls = dialect.calls([(name, "look", {"at": f"mile {number}"})])
     result = (name, "look", f"{FILLING}\nnext: visit the heron of the {place}")
     if kind == "mixed" and dialect.mixed:
         return [*calls, dialect.mixed([result], f"And where is the heron of the {place}?")]

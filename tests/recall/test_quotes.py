@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from tests.effort import grows_linearly, repeated
 from compacter import Quotes
 from compacter.messages.parts import Part
 from compacter.recall.frame import END, NOTE, TAG, Quotation, is_quotes
-from compacter.recall.index import Index
+from compacter.recall.index import Index, Run
 from compacter.recall.question import question
 from compacter.recall.quotes import Quoter
 
@@ -254,6 +255,27 @@ def test_no_text_takes_more_than_linear_time(unit: str, folded: list[Part]) -> N
         return quoted(entries, f"heron {text[:5_000]}", [Part("user", "text", text, "", 50)])
 
     assert grows_linearly(asked, repeated(unit), 20_000)
+
+
+def test_common_words_of_a_question_are_not_read_in_each_passage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = [
+        Part("user", "text", f"Note {number}: report the ledger of the harbour office.", "", number)
+        for number in range(300)
+    ]
+    reads: list[Run] = []
+    text: Any = Run.text
+
+    def read(run: Run) -> str:
+        reads.append(run)
+        return str(text.fget(run))
+
+    monkeypatch.setattr(Run, "text", property(read))
+
+    quoted(said, "Which ledger has the office of the harbour to report?")
+
+    assert len(reads) < 3 * len(said)
 
 
 @pytest.mark.parametrize("share", [0, 0.0, -0.1, 1.0, 1.5, -5, True, "0.1", None, math.nan])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
@@ -165,23 +165,24 @@ class Quoter:
         boilerplate, and all names of a repeated sentence.
         """
         index = self._index
-        # Accept the words of a pair in any order: another statement seldom has both.
-        held = {phrase: index.runs_with(phrase) for phrase in _names_in(sentence)}
-        rarest = min(held.values(), key=len, default=[])
         whole = _without_space(sentence)
-        if any(whole in _without_space(index.runs[run].text) for run in self._before(rarest)):
+        phrases = dict.fromkeys(_names_in(sentence))
+        alike = index.runs_with(chain.from_iterable(phrases))
+        compacted = [run for run in alike if run < self._compacted]
+        if any(whole in _without_space(index.runs[run].text) for run in compacted):
             return
         names: dict[str, list[int]] = {}
-        for phrase, runs in held.items():
-            name = " ".join(phrase)
-            if self._is_common(runs):
-                continue
-            different = {index.runs[run].text: run for run in sorted(runs, key=self._age)}
-            compacted = self._before(runs)
+        for phrase in phrases:
+            # Accept the words of a pair in any order: another statement seldom has both.
+            runs = index.runs_with(phrase)
+            if len(runs) > _RARE * _RARE:
+                continue  # Comparing them would take long.
+            compacted = [run for run in runs if run < self._compacted]
             results = sum(index.runs[run].entry.role == "tool" for run in compacted)
-            if results <= _MOST_RESULTS:
-                names[name] = list(different.values())
-                self._known.update([name] if len(runs) > len(compacted) else ())
+            different = {index.runs[run].text: run for run in sorted(runs, key=self._age)}
+            if len(different) <= _RARE and results <= _MOST_RESULTS:
+                names[" ".join(phrase)] = list(different.values())
+                self._known.update([" ".join(phrase)] if len(runs) > len(compacted) else ())
         for name, found in names.items():
             for run in found:
                 is_told = self._is_told(run)
@@ -190,21 +191,6 @@ class Quoter:
                 self._names[run][name] = rarity(len(found), self._compacted)
                 if self._is_in_view(run) and (run < self._compacted or is_told):
                     self._newest[name] = run
-
-    def _is_common(self, runs: Iterable[int]) -> bool:
-        """Return whether these are so many different runs that what they have tells nothing
-        apart.
-        """
-        different: set[str] = set()
-        for run in runs:  # Not all of them: a common word is in nearly every run.
-            different.add(self._index.runs[run].text)
-            if len(different) > _RARE:
-                return True
-        return False
-
-    def _before(self, runs: Iterable[int]) -> list[int]:
-        """Return those of some runs that were compacted."""
-        return [run for run in runs if run < self._compacted]
 
     def _is_told(self, run: int) -> bool:
         """Return whether the user has stated this, in a message that is not mostly pasted."""
