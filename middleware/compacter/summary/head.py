@@ -30,7 +30,7 @@ _NAME = re.compile(r"[^\w. /-]+")
 # Characters of a tool's name: some gateways put a whole path into it.
 _LONGEST_NAME = 60
 # Times the budget of kept lines of what is read of texts of one kind: no more of them can be kept.
-_REACH = 30
+_REACH = 24
 # A last line that is a shell waiting for the next command.
 _SHELL_END = re.compile(
     r"\n(?:(?:ba|z|c)?sh[\w.-]{0,10}[$#]|[\w.-]{1,40}@[\w.-]{1,60}[:~ ]\S{0,80}[$#%]|"
