@@ -278,7 +278,7 @@ class ByHand:
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
-        index = Index(archive.index().entries if archive else (), max_bytes=sys.maxsize)
+        index = Index(archive.index.entries if archive else (), max_bytes=sys.maxsize)
         if checked:
             form = format_of(checked, wire_format)
             index = index.extend(folded(checked, (), form), self._state.redaction)

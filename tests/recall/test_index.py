@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from tests.effort import grows_linearly, repeated, times
 from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
-from compacter.recall.passages import Passage
+from compacter.recall.passages import Passage, cut
 from compacter.recall.question import question
 from compacter.recall.quotes import search as search_in
 from compacter.recall.terms import terms
@@ -130,6 +130,28 @@ def test_an_index_that_is_extended_stays_as_it_is(folded: list[Part]) -> None:
         Index(folded, redact=str.upper), "flour Brannock electrician"
     )
     assert search(index, "flour Brannock") == []
+
+
+def test_texts_are_cut_at_the_first_search_and_not_again(
+    folded: list[Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[str] = []
+
+    def counted(text: str, *, lines: bool) -> Iterator[tuple[int, int]]:
+        taken.append(text)
+        return cut(text, lines=lines)
+
+    monkeypatch.setattr("compacter.recall.index.cut", counted)
+    index = Index(folded[:6]).extend(folded[6:])
+    assert not taken
+
+    assert search(index, "electrician")
+    assert search(index.extend(user("The weir is open.")), "weir")
+    assert len(taken) == len(folded) + 1
+
+
+def test_a_message_without_a_word_of_its_own_asks_nothing() -> None:
+    assert question(user("Go on, please. OK!")) == []
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301 - its own

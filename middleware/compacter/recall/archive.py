@@ -24,33 +24,23 @@ class Archive:
     """
 
     def __init__(self, entries: Sequence[Part] = (), shift: int = 0) -> None:
-        self._index = Index(entries, max_bytes=_ARCHIVE_BYTES)
+        self.index = Index(entries, max_bytes=_ARCHIVE_BYTES)
+        """Index of the archive."""
         self._shift = shift
-        self._redact: Redact | None = None
         self._lock = Lock()
-        self._waiting: list[Part] = []
 
     def __bool__(self) -> bool:
         """Return whether anything was compacted."""
-        return bool(self._index.entries or self._waiting)
+        return bool(self.index.entries)
 
     def add(self, compacted: Iterable[Part], removed: int, redact: Redact | None) -> None:
         """Add the entries of one compaction, with indexes in the list before it, which was
         ``removed`` messages longer. ``redact`` is applied to their text.
         """
         with self._lock:
-            self._redact = redact or self._redact
             moved = [replace(part, index=part.index + self._shift) for part in compacted]
-            self._waiting = [*self._waiting, *moved]
+            self.index = self.index.extend(moved, redact)
             self._shift += removed
-
-    def index(self) -> Index:
-        """Return the index of the archive."""
-        with self._lock:
-            if self._waiting:
-                self._index = self._index.extend(self._waiting, self._redact)
-                self._waiting = []
-            return self._index
 
     def copy(self) -> Archive:
         """Return an independent copy."""
@@ -59,7 +49,7 @@ class Archive:
 
     def snapshot(self) -> Json:
         """Return the archive as JSON."""
-        entries = [[e.role, e.kind, e.text, e.name, e.index] for e in self.index().entries]
+        entries = [[e.role, e.kind, e.text, e.name, e.index] for e in self.index.entries]
         return {"shift": self._shift, "entries": entries}
 
     @classmethod

@@ -12,16 +12,17 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import partial
 from heapq import nlargest
 from itertools import count as counter
+from itertools import starmap
 from operator import itemgetter
 from sys import getsizeof
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
-from compacter.recall.terms import stem
-from compacter.text.words import FUNCTION_WORDS, words
+from compacter.text.words import read_words, stem
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
@@ -93,24 +94,6 @@ class _Words(NamedTuple):
     """Numbers of the runs that have each word: of ever smaller pieces of the history. Longer
     indexes share them."""
 
-    def more(self, entries: Sequence[Part]) -> _Words:
-        """Return it with these entries behind the others."""
-        runs = [
-            Run(entry, place, start, end)
-            for place, entry in enumerate(entries, self.entries)
-            for start, end in cut(entry.text, lines=entry.kind != "text")
-        ]
-        new: defaultdict[str, list[int]] = defaultdict(list)
-        for number, run in enumerate(runs, len(self.runs)):
-            for word in set(map(stem, set(words(run.text)) - FUNCTION_WORDS)):
-                new[word].append(number)
-        piece: dict[str, list[int]] = new
-        larger = [*self.pieces]
-        while larger and len(larger[-1]) <= 2 * len(piece):
-            older = larger.pop()
-            piece = older | {word: [*older.get(word, ()), *runs] for word, runs in piece.items()}
-        return _Words(self.entries + len(entries), [*self.runs, *runs], [*larger, piece])
-
 
 class Index:
     """Searchable index of the compacted messages of one history, which is never changed: its texts
@@ -156,10 +139,25 @@ class Index:
     def _read(self) -> _Words:
         """Return what is known of all entries, after reading those that were not read before."""
         known = self._words
-        if known.entries < len(self.entries):
-            # Two threads may both do so: either result will do.
-            self._words = known = known.more(self.entries[known.entries :])
-        return known
+        entries = self.entries[known.entries :]
+        if not entries:
+            return known
+        runs: list[Run] = []
+        for place, entry in enumerate(entries, known.entries):
+            spans = cut(entry.text, lines=entry.kind != "text")
+            runs += starmap(partial(Run, entry, place), spans)
+        read = read_words([run.text for run in runs])
+        piece: dict[str, list[int]] = defaultdict(list)
+        for number, (_, topic) in enumerate(read, len(known.runs)):
+            for word in topic:
+                piece[word].append(number)
+        larger = [*known.pieces]
+        while larger and len(larger[-1]) <= 2 * len(piece):
+            older = larger.pop()
+            piece = older | {word: [*older.get(word, ()), *more] for word, more in piece.items()}
+        # Two threads may both do so: either result will do.
+        self._words = _Words(len(self.entries), [*known.runs, *runs], [*larger, piece])
+        return self._words
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -169,7 +167,7 @@ class Index:
     @property
     def count(self) -> int:
         """Number of runs."""
-        return len(self.runs)
+        return len(self._read().runs)
 
     def find(self, wanted: Mapping[str, float], until: int | None = None) -> Found:
         """Return the runs that best match the ``wanted`` terms, see ``terms``; hits are those

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from compacter.messages.parts import Part
-from compacter.recall.terms import is_about
+from compacter.recall.terms import is_about, telling
 from compacter.text.pieces import separate, split
-from compacter.text.words import telling
 
 # Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
 _ACKNOWLEDGEMENT = 60

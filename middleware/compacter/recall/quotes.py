@@ -16,9 +16,8 @@ from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage
 from compacter.recall.question import is_asking
-from compacter.recall.terms import is_about, terms
+from compacter.recall.terms import is_about, telling, terms
 from compacter.recall.weight import OF_PROSE, tokens
-from compacter.text.words import telling
 
 # Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
 # used only if no sentence asks so clearly. With .6 in place of .67 a tenth of idle messages get

@@ -74,7 +74,7 @@ class Recall:
         Raises the exceptions of ``redact``.
         """
         talk = asked.conversation
-        archive = asked.archive.index() if asked.archive else None
+        archive = asked.archive.index if asked.archive else None
         shown = list(map(id, talk.messages))
         own = [list(map(id, view)) == shown for view, _ in views]
         index = archive or Index(max_bytes=_MOST_BYTES)
@@ -157,10 +157,8 @@ class Recall:
                 self._turns[key] = _NOTHING
         if granted:
             return granted if fits or not asked.sent else _NOTHING
-        if not (asked.sent or at == len(conversation.messages) - 1):
-            return _NOTHING
         wanted = question(asking)
-        if not wanted:
+        if not (wanted and (asked.sent or at == len(conversation.messages) - 1)):
             return _NOTHING
         quoter = self._quoter(asked, index, at, wanted, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):

@@ -33,7 +33,7 @@ _NAME = re.compile(r"[^\w. /-]+")
 _LONGEST_NAME = 60
 # Texts of one kind are read up to this multiple of the budget for kept lines: more could not be
 # kept.
-_REACH = 30
+_REACH = 24
 # A last line that is a shell waiting for the next command.
 _SHELL_END = re.compile(
     r"\n(?:(?:ba|z|c)?sh[\w.-]{0,10}[$#]|[\w.-]{1,40}@[\w.-]{1,60}[:~ ]\S{0,80}[$#%]|"

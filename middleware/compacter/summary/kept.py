@@ -21,7 +21,7 @@ from compacter.messages.fields import flat
 from compacter.summary.head import ELLIPSIS, OUTPUT, SINCE, Head, Said
 from compacter.summary.message import NAMES, WORK
 from compacter.text.pieces import LONGEST, clip, leaves, values
-from compacter.text.words import TALK_WORDS, identifiers, stems, words
+from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, identifiers, read_words, words
 
 
 class Line(NamedTuple):
@@ -57,7 +57,7 @@ _SHORTEST = 16
 # Symbols of code and output; less than a tenth of a text of prose.
 _SYMBOL = re.compile(r"[{}()\[\];=<>|\\$/_`]")
 _QUESTIONS = ("?", "？", "؟")
-_ITEM_KEYS = ("content", "step", "title", "subject", "task", "text", "name", "description", "item")
+_ITEM_KEYS = ["content", "step", "title", "subject", "task", "text", "name", "description", "item"]
 _IS_CLOSED = re.compile(
     r"(?i)complete|done|finish|resolv|cancel|skip|drop|abandon|delet|called off"
 )
@@ -69,51 +69,46 @@ _LEAD = re.compile(
 )
 
 
-def _forms(text: str) -> tuple[str, ...]:
-    """Return the forms in a row of the table, each with a blank behind its last word."""
-    return tuple(f"{form} " for form in " ".join(text.split()).split(", "))
-
-
 # Plain English forms of orders, in small letters: how plain they are, how such a sentence begins,
 # and words anywhere in it. The second row has corrections. Other languages stay as the user's short
 # messages.
-_FORMS = (
+_TABLE = (
     (
         3,
-        _forms("""always, never, do not, don't, don’t, only, make sure, ensure, be sure, avoid,
+        """always, never, do not, don't, don’t, only, make sure, ensure, be sure, avoid,
             stop, remember, no longer, under no, before you, when you, whenever you, if you, unless
-            you, until you, after you, each time you, every time you"""),
-        _forms(
-            """from now, from here on, for the rest, going forward, at all times, please, must not,
+            you, until you, after you, each time you, every time you""",
+        """from now, from here on, for the rest, going forward, at all times, please, must not,
             you should not, you shouldn't, you may not, you may only, you
             should only, you should always, you should never, you cannot, i want you to, i need you
-            to, i'd like you to, i would like you to"""
-        ),
+            to, i'd like you to, i would like you to""",
     ),
     (
         2,
-        _forms("""no, no,, nope, nope,, wrong, actually, actually,, correction, correction,,
-            instead, instead,, wait, wait,, sorry, sorry,, undo, revert"""),
-        _forms("""changed my mind, change of plan, i meant, is now, are now, decided again, scratch
+        """no, no,, nope, nope,, wrong, actually, actually,, correction, correction,,
+            instead, instead,, wait, wait,, sorry, sorry,, undo, revert""",
+        """changed my mind, change of plan, i meant, is now, are now, decided again, scratch
             that, renamed, moved to, changed to, extended to, instead, any more, is fine,
-            is allowed"""),
+            is allowed""",
     ),
     (
         1,
-        _forms("""add, answer, ask, begin, call, change, check, create, delete, do, end, explain,
+        """add, answer, ask, begin, call, change, check, create, delete, do, end, explain,
             fix, follow, format, give, go, implement, include, keep, leave, let, list, look, make,
             merge, move, name, open, pick, prefer, put, read, remove, rename, reply, report,
             respond, return, review, run, send, set, show, start, tell, test, try, update, use,
-            wait, work, write"""),
-        _forms("""you must, you should, you have to, you need to, instead of, rather than, should
-            be, needs to be, has to be, have to be"""),
+            wait, work, write""",
+        """you must, you should, you have to, you need to, instead of, rather than, should
+            be, needs to be, has to be, have to be""",
     ),
 )
-# The forms by their longest words, each with its weight, those of a beginning after a line break.
-_BY_WORD: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-for _weight, _begins, _has in _FORMS:
-    for _form in (*map("\n".__add__, _begins), *_has):
-        _BY_WORD[max(words(_form), key=len)].append((_weight, _form))
+# The forms by their longest words, each with its weight and a blank behind it, those of a beginning
+# after a line break.
+_FORMS = defaultdict[str, list[tuple[int, str]]](list)
+for _weight, *_places in _TABLE:
+    for _before, _place in zip(("\n", ""), _places, strict=True):
+        for _form in flat(_place).split(", "):
+            _FORMS[max(words(_form), key=len)].append((_weight, f"{_before}{_form} "))
 
 
 def work(head: Head) -> Iterator[Line]:
@@ -166,12 +161,12 @@ def names(head: Head) -> Iterator[Line]:
 
 def first(head: Head) -> Iterator[Line]:
     """The first request, or its beginning."""
-    said = head.first
     left = LONGEST
-    for at, text in said.pieces if said else ():
-        left -= len(text)
-        if said and left >= 0:
-            yield Line(1, said, text, at)
+    if said := head.first:
+        for at, text in said.pieces:
+            left -= len(text)
+            if left >= 0:
+                yield Line(1, said, text, at)
 
 
 def spoken(head: Head) -> Iterator[Line]:
@@ -179,7 +174,6 @@ def spoken(head: Head) -> Iterator[Line]:
     sentences that they correct; short messages without mere talk; questions.
     """
     told: list[Line] = []
-    topics: list[set[str]] = []
     for said in reversed(list(head.by("User", OUTPUT))):
         is_output = said.speaker == OUTPUT
         is_short = not is_output and (said.was_kept or len(said.text) <= LONGEST)
@@ -188,59 +182,57 @@ def spoken(head: Head) -> Iterator[Line]:
             is_code = 10 * len(_SYMBOL.findall(text)) >= len(text) > _LONGEST_TERM
             if is_code or not can_stand(text):
                 continue
-            spoken = words(text)
-            topic = stems(spoken)
-            worth = 0.5 if is_short and _tells(spoken, topic) else 0
+            line = Line(0.5 * is_short, said, text, at)
             if not text.endswith(_QUESTIONS):
-                told.append(Line(_strength(text, spoken) or worth, said, text, at))
-                topics.append(topic)
+                told.append(line)
             elif head.first and text in head.first.text:
                 yield Line(4, said, text, at)
-            elif worth:
-                yield Line(worth / 2, said, text, at)
-    yield from _with_corrected(told, topics)
+            elif is_short and _tells(words(text)):
+                yield Line(0.25, said, text, at)
+    yield from _with_corrected(told)
 
 
-def _with_corrected(told: list[Line], topics: list[set[str]]) -> Iterator[Line]:
+def _with_corrected(told: list[Line]) -> Iterator[Line]:
     """Yield lines, the oldest first, with the weight of a correction for those that state anew what
     an earlier one states or take up an order, and for that one.
     """
-    weights = [line.weight for line in told]
-    counts = Counter(chain.from_iterable(topics))
+    read = read_words([line.text for line in told])
+    weights = [
+        _strength(line.text, said) or line.weight * _tells(said)
+        for line, (said, _) in zip(told, read, strict=True)
+    ]
+    counts = Counter(chain.from_iterable(topic for _, topic in read))
     rare = {stem for stem, count in counts.items() if 1 < count <= _RARE}
     # By each rare word, the newest line that has it.
     newest: dict[str, int] = {}
-    for number, topic in enumerate(topics):
+    for number, (_, topic) in enumerate(read):
         known = topic & rare
-        shared = Counter(newest[stem] for stem in known if stem in newest) if known else {}
-        for place, count in shared.items():
+        shared = [newest[stem] for stem in known & newest.keys()]
+        for place in {*shared}:
             # The line repeats a statement, or refers to an order.
-            if 2 * count >= len(topic) or weights[place] >= 1:
-                weights[number] = max(2, weights[number])
-                weights[place] = max(2, weights[place])
-        newest.update(dict.fromkeys(known, number))
+            if 2 * shared.count(place) >= len(topic) or weights[place] >= 1:
+                for each in (number, place):
+                    weights[each] = max(2, weights[each])
+        newest |= dict.fromkeys(known, number)
     for line, weight in zip(told, weights, strict=True):
         if weight:
             yield Line(weight, *line[1:])
 
 
-def _strength(text: str, spoken: list[str]) -> int:
+def _strength(text: str, said: list[str]) -> int:
     """Return how plainly a sentence of these words is an order or a correction: 0 to 3."""
-    known = _BY_WORD.keys() & spoken
-    if not known:
+    if not (known := _FORMS.keys() & said):
         return 0
     low = _LEAD.sub(r"\g<0>\n", f"{text.lower().rstrip('.!')} ", count=1)
-    found = [weight for word in known for weight, form in _BY_WORD[word] if form in low]
+    found = [weight for word in known for weight, form in _FORMS[word] if form in low]
     # Somebody who calls out orders less: "Never give up!"
     return max(0, max(found, default=0) - text.endswith("!"))
 
 
-def _tells(spoken: list[str], topic: set[str]) -> bool:
-    """Return whether a sentence of these words is more than talk: "Hey Dave!", "Thanks, that is
-    great.".
-    """
-    told = len(topic - TALK_WORDS)
-    return told >= _LEAST_TOLD or (told > 0 and TALK_WORDS.isdisjoint(spoken[:3]))
+def _tells(said: list[str]) -> bool:
+    """Return whether a sentence is more than talk: "Hey Dave!", "Thanks, that is great."."""
+    told = len({*said} - TALK_WORDS - FUNCTION_WORDS)
+    return told >= (1 if TALK_WORDS.isdisjoint(said[:3]) else _LEAST_TOLD)
 
 
 def can_stand(text: str) -> bool:
@@ -253,7 +245,7 @@ def story(head: Head) -> Iterator[Line]:
     # Weigh talk and output separately: one long file must not hide the conversation before it.
     both = chain(head.by("User", "Assistant"), head.by("Tool"))
     every = [(said, at, text) for said in both for at, text in said.pieces]
-    topics = [stems(words(text)) - TALK_WORDS for *_, text in every]
+    topics = [topic - TALK_WORDS for _, topic in read_words([text for *_, text in every])]
     counts = Counter(chain.from_iterable(topics))
     worths = {word: math.log((1 + len(every)) / count) for word, count in counts.items()}
     for (said, at, text), topic in zip(every, topics, strict=True):
@@ -307,7 +299,7 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
             price = len(line.text) + 3 + (0 if pieces else len(line.said.speaker) + 2)
             if price > min(left, most) or line.text in told:
                 continue
-            if len(line.text) > _SHORTEST and line.text in head.view_text:
+            if line.text in head.view_text and len(line.text) > _SHORTEST:
                 continue
             left -= price
             most -= price

@@ -5,6 +5,7 @@ take linear time.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from operator import add
@@ -22,11 +23,10 @@ _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
 _ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
-# Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
-# "contract" and "control" would be one.
-_STEM = 5
-# Longest word that is too short to name a topic, unless it has a digit or is not ASCII.
-_SHORTEST_WORD = 2
+# Endings of words that do not distinguish topics: "applied" and "apply", "spoken" and "spoke".
+_ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|e[dns]?|s|y|i)$")
+# Characters of a stem: rows of one letter, and data, are no rarer for their lengths.
+_LONGEST_STEM = 20
 
 _COMMONEST = """
     a about after all also am an and any are as at be been before but by can could did do does doing
@@ -54,7 +54,6 @@ _TALK = """
 TALK_WORDS = frozenset(_TALK.split())
 """English words of talk about anything: few of a text's sentences have them, yet they name no
 topic. Without them .71 in place of .81 of questions inside a message bring their answer."""
-_COMMON = FUNCTION_WORDS | TALK_WORDS
 
 
 def words(text: str) -> list[str]:
@@ -65,11 +64,6 @@ def words(text: str) -> list[str]:
     if lower.isascii():
         return _ASCII_WORD.findall(lower)
     return _WORD.findall(UNSPACED.sub(_pairs, lower))
-
-
-def telling(text: str) -> list[str]:
-    """Return the words of ``text`` but the commonest and those of talk about anything."""
-    return [word for word in words(text) if word not in _COMMON]
 
 
 def _pairs(match: re.Match[str]) -> str:
@@ -85,19 +79,22 @@ def identifiers(text: str) -> Iterable[str]:
     return filter(_ONE_THING.search, dict.fromkeys(stripped))
 
 
-def stems(said: Iterable[str]) -> set[str]:
-    """Return the beginnings of the significant ones of these words: without the most common ones,
-    and those of two letters or less.
-    """
-    return set(map(_stem, said)) - {""}
+def read_words(texts: Iterable[str]) -> list[tuple[list[str], set[str]]]:
+    """Return the words of each of these texts, and their stems without the most common words."""
+    read: list[tuple[list[str], set[str]]] = []
+    for text in texts:
+        said = words(text)
+        read += [(said, set(map(stem, set(said) - FUNCTION_WORDS)))]
+    return read
 
 
-@lru_cache(maxsize=16_384)
-def _stem(word: str) -> str:
-    """Return the beginning of a significant word, so that endings do not count; all of a word with
-    a digit; an empty text for any other word.
-    """
-    if not word.isalpha():
-        return word
-    is_short = len(word) <= _SHORTEST_WORD and word.isascii()
-    return "" if is_short or word in FUNCTION_WORDS else word.rstrip("s")[:_STEM]
+@lru_cache(65_536)
+def stem(word: str) -> str:
+    """Return a word without accents and without an English ending."""
+    if not word.isascii():
+        word = "".join(
+            letter
+            for letter in unicodedata.normalize("NFKD", word)
+            if unicodedata.category(letter) != "Mn" or letter > "\u0900"
+        )
+    return _ENDING.sub("", word)[:_LONGEST_STEM]
