@@ -88,7 +88,7 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, A2, SUMMARY, U3], {}, "right after the system prompt"),
         ([SUMMARY, S, A2, U3], {}, "before the system prompt"),
         ([say("user", "x"), S, A2, U3], {}, "before the system prompt"),
-        ([S, {"role": "system", "content": "x"}, A2, U3], {}, "speaks as the system"),
+        ([S, {"role": "system", "content": "x"}, A2, U3], {}, "has the system"),
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, FILLER, FILLER, U3], {"alternate": True}, "neither original nor the summary"),
         # An edited list has one message for each.
