@@ -160,6 +160,13 @@ class TestTheRoomForQuotes:
         assert plan_of(made, target, "token_limit").reserved == reserved
         assert plan_of(made, target, "threshold").reserved == 0
 
+    @pytest.mark.parametrize(("trigger", "reserved"), [("threshold", 0), ("quotes", 6_000)])
+    def test_is_reserved_where_they_are_what_a_compaction_is_for(
+        self, policy: Any, trigger: Any, reserved: int
+    ) -> None:
+        made = policy(8_000, recall=0.15, window=10_000)
+        assert plan_of(made, 7_000, trigger).reserved == reserved
+
     def room(self, dialogue: Dialogue) -> int | None:
         """The room for which the call requests quotes; ``None`` if it requests no quotes."""
         effect: Any = dialogue.expect((Quote, Send))  # type: ignore[arg-type]
@@ -273,7 +280,7 @@ class TestARefusal:
     @pytest.mark.parametrize(
         ("found", "used", "chars_per_token"),
         [
-            (TokenLimit(limit=1_000, requested=2_500, kind="input"), 2_500, 4.0),
+            (TokenLimit(1_000, requested=2_500, kind="input", source="window"), 2_500, 4.0),
             (TokenLimit(limit=1_000, requested=2_500, kind="input_plus_output"), 2_000, 5.0),
             (
                 TokenLimit(

@@ -177,14 +177,17 @@ def test_what_makes_another_window_has_one_of_its_own(options: dict[str, Any]) -
 
 
 class BusyError(Exception):
-    status_code = 429
+    def __init__(self, status: int = 429) -> None:
+        super().__init__("Too many requests")
+        self.status_code = status
 
 
 class OneSlot(Server):
     """A server that takes one request at a time, and whose summaries take until they are let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: int) -> None:
         super().__init__(4_000)
+        self.status = status
         self.slot = threading.Lock()
         self.begun = threading.Event()
         self.go_on = threading.Event()
@@ -195,7 +198,7 @@ class OneSlot(Server):
             self.busy += 1
             # The summary ends some time after the refusal.
             threading.Timer(0.05, self.go_on.set).start()
-            raise BusyError("Too many requests")
+            raise BusyError(self.status)
         try:
             if "<transcript>" in messages[0]["content"] or "record" in messages[-1]["content"]:
                 self.go_on.clear()
@@ -208,12 +211,13 @@ class OneSlot(Server):
             self.slot.release()
 
 
-def test_a_server_of_one_slot_answers_every_call_of_the_program() -> None:
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_a_server_of_one_slot_answers_every_call_of_the_program(status: int) -> None:
     """A call that our own summary has crowded out waits for it, is sent again, and none is made
     ahead there from then on.
     """
     events: list[object] = []
-    server = OneSlot()
+    server = OneSlot(status)
     compacter = Compacter(prepare_tokens=1_500, on_event=events.append, timeout=20)
     completion = compacter.wrap(server)
     for turn in range(2, 10):
@@ -232,7 +236,7 @@ def test_a_busy_server_that_none_of_our_summaries_uses_is_the_programs_matter() 
 
     def completion(messages: list[Any], **_: Any) -> None:
         calls.append(len(messages))
-        raise BusyError("Too many requests")
+        raise BusyError
 
     with pytest.raises(BusyError):
         Compacter(prepare_tokens=100).wrap(completion)(messages=talk(3))
@@ -242,9 +246,9 @@ def test_a_busy_server_that_none_of_our_summaries_uses_is_the_programs_matter() 
 class Late:
     """A stream that ends in a refusal after its first words."""
 
-    def __init__(self, error: Exception | None) -> None:
+    def __init__(self, error: Exception | None, *, at_once: bool = False) -> None:
         self.error = error
-        self.words = iter(["The ", "first ", "words"])
+        self.words = iter([] if at_once else ["The ", "first ", "words"])
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -286,12 +290,15 @@ def test_after_a_refusal_in_the_middle_of_a_stream_the_next_call_is_compacted(
     assert [type(event).__name__ for event in events].count("CompactionEvent") == 1
 
 
-def test_other_errors_in_the_middle_of_a_stream_change_nothing() -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_other_errors_of_a_stream_change_nothing(*, at_once: bool) -> None:
     sent: list[int] = []
 
     def chat(messages: list[Any], **_: Any) -> Late:
         sent.append(tokens(messages))
-        return Late(ConnectionError("the peer has gone") if len(sent) == 1 else None)
+        if len(sent) == 1:
+            return Late(ConnectionError("the peer has gone"), at_once=at_once)
+        return Late(None)
 
     wrapped = Compacter(summarizer=summarize).wrap(chat)
     with pytest.raises(ConnectionError):

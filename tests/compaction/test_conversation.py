@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from tests.compaction.conftest import plan, refused
+from tests.conversations import bot, user
+from tests.dialects import DIALECTS
 
 from compacter import Compacter
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.sizes import Calibration
-from compacter.messages.format import FORMATS, get_format
+from compacter.messages.format import FILLERS, FORMATS, get_format
 from compacter.messages.parts import Kind
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -286,6 +288,31 @@ def test_a_summary_that_is_the_last_message_is_the_users(name: str) -> None:
 
     assert found.prior is None
     assert found.last_user == 0
+
+
+def test_a_pin_keeps_nothing_that_compacter_wrote_unless_it_stands_last() -> None:
+    form = get_format("openai")
+    summary = user(summary_message.compose("They went."))
+    written = [summary, form.filler("assistant"), user("Hello."), bot("Yes."), summary]
+
+    assert find_pinned(lambda message: True, written, form) == (2, 3, 4)
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_fillers_text_in_the_last_message_is_the_users(turns: int) -> None:
+    summary = user(summary_message.compose("They went."))
+    talk = [summary, *[bot("Yes.")] * (turns + 1), user(FILLERS["user"])]
+
+    assert Conversation(talk, get_format("openai")).kinds[-1] is Kind.USER
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_texts_are_words_calls_and_results(dialect: Any) -> None:
+    step = [*dialect.calls([("c", "look", {})]), *dialect.results([("c", "look", "Seven.")])]
+
+    assert Conversation([dialect.user("Look."), *step], dialect.format).texts() == [
+        *("Look.", "{}", "Seven.")
+    ]
 
 
 @pytest.mark.parametrize("name", FORMATS)

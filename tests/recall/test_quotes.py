@@ -14,7 +14,7 @@ from tests.effort import grows_linearly, repeated
 
 from compacter import Quotes
 from compacter.messages.parts import Part
-from compacter.recall.frame import END, NOTE, TAG, Quotation, is_quotes
+from compacter.recall.frame import END, NOTE, TAG, Quotation, frame, is_quotes
 from compacter.recall.index import Index, Run
 from compacter.recall.question import question
 from compacter.recall.quotes import Quoter
@@ -50,6 +50,18 @@ def test_the_passages_stand_oldest_first(folded: list[Part]) -> None:
     places = [passage.index for passage in quotation.passages]
     assert len(places) > 2
     assert places == sorted(places)
+
+
+def test_of_two_questions_each_has_its_answer_before_a_lesser_passage() -> None:
+    told = ["The key of the boathouse hangs behind the kettle.", "Ada has fed the heron of Tane."]
+    said = [*told, *(f"Remark {n} on the weather." for n in range(20)), "The boathouse has a key."]
+    parts = [Part("user", "text", text, "", at) for at, text in enumerate(said)]
+    asked = "Where does the key of the boathouse hang? Who has fed the heron of Tane?"
+    room = len(frame("")) + sum(len(f"User, message 0: {text}") + 4 for text in told)
+
+    assert said[-1] in text_of(quoted(parts, asked))
+    some = text_of(quoted(parts, asked, room=room))
+    assert [text in some for text in (*told, said[-1])] == [True, True, False]
 
 
 def test_a_question_that_was_quoted_comes_with_its_answer(folded: list[Part]) -> None:

@@ -131,6 +131,11 @@ def test_the_same_asked_of_others_does_not_hide_the_line_that_is_meant() -> None
     assert said[0] in chosen(said, "attach the customs list of Bergen")
 
 
+def test_two_lines_with_the_only_name_are_both_quoted() -> None:
+    said = ["ran the build of quokka", "quokka has failed, as its disk is full", *NOISE]
+    assert chosen(said, "Next I repair quokka.") == said[:2]
+
+
 def test_what_the_user_told_in_passing_is_not_hidden_by_lists_that_name_the_thing() -> None:
     told = "If anything breaks in dialysis, Jarek Ulvang carries the pager."
     lists = [

@@ -115,7 +115,7 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
     # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with
     # tool results.
     newest = steps[-2:][0]
-    turn = bytes(read.kinds).find(Kind.USER, cut, min(newest, end + 1))
+    turn = bytes(read.kinds).find(Kind.USER, cut, min(newest, end))
     if turn in steps and heads[turn] <= heads[cut] + read.free * _TURN_REST:
         cut = turn
     if plan.options.preserve_recent_turns:
