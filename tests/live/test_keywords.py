@@ -1,6 +1,4 @@
-"""With a real model as the summarizer, declared rules and lines of the user's are still there after
-a compaction.
-"""
+"""With a real model as the summarizer, declared rules are still there after a compaction."""
 
 from __future__ import annotations
 
@@ -42,8 +40,8 @@ def long_history() -> list[dict[str, Any]]:
     return [*history, {"role": "user", "content": "Name one thing that is painted blue."}]
 
 
-def test_a_rule_and_a_line_of_the_users_are_in_the_summary_message(model: EmbeddedModel) -> None:
-    """Whatever so small a model writes: a window of 512 tokens has room for a line beside it."""
+def test_a_declared_rule_is_in_the_summary_message(model: EmbeddedModel) -> None:
+    """Whatever so small a model writes, in a window of 512 tokens."""
     events: list[CompactionEvent] = []
     compacter = Compacter(max_summary_tokens=120, rules=[RULE], on_compaction=events.append)
     with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600) as client:
@@ -56,4 +54,3 @@ def test_a_rule_and_a_line_of_the_users_are_in_the_summary_message(model: Embedd
     assert reply.choices[0].message.content
     kept = events[0].summary + events[0].ledger
     assert f"Rule: {RULE}" in kept
-    assert any(f"User: {sentence}" in kept for sentence in SAID)
