@@ -54,7 +54,7 @@ def main() -> int:
     failed = []
     for version in VERSIONS:
         with tempfile.TemporaryDirectory() as place:
-            python = Path(place, "bin", "python")
+            python = str(Path(place, "bin", "python"))
             wanted = [f"pydantic=={version}", *BESIDE]
             for command in (
                 [uv, "venv", "--quiet", "--python", sys.executable, place],
