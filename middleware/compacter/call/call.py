@@ -63,7 +63,7 @@ class Call(Attempt):
             await self._compact_late()
         reply = await self._send_with_quotes()
         if self._limit_of(reply) is None:
-            return await self._accept(reply.raw)
+            return await self.accept(reply.raw)
         state.last_attempt_at_call = state.calls
         return await self.recover(reply)
 
@@ -256,7 +256,7 @@ class Call(Attempt):
         reply: Reply = await self.world.send(request.sent, request.options_sent)
         return reply
 
-    async def _accept(self, raw: object) -> object:
+    async def accept(self, raw: object) -> object:
         """Calibrate by the usage of the reply, and return the reply."""
         request = self.request
         calibration = self.calibration

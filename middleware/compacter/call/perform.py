@@ -34,6 +34,7 @@ from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
+from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
@@ -287,6 +288,8 @@ class Performer(Sender):
                 return
             if self.place in preparations.crowded:
                 return
+            # The call was perhaps too quick to leave the loop; a compaction is not.
+            self.large = self.io.asynchronous and is_large(call.request.messages)
             request = await self.compute(partial(ahead.copy_of, call.request))
             maker = replace(self, request=request, is_ahead=True)
             # Without a fallback: a failing summarizer is asked again when the compaction is due.

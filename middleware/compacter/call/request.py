@@ -36,7 +36,7 @@ MOST_OF_ESTIMATE = 3.0
 # calibration expects.
 _CUT_SHARE = 0.6
 # Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
-_MOST_CHARACTERS = 7.0
+MOST_CHARACTERS = 7.0
 # Histories for which three integers are kept.
 _MOST_MEASURED = 256
 # Number of newest messages that decide the script of a conversation.
@@ -246,7 +246,7 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
     learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
     return (
         calibration.tokens(characters)
-        if characters > tokens * max(learnt, _MOST_CHARACTERS)
+        if characters > tokens * max(learnt, MOST_CHARACTERS)
         else None
     )
 
@@ -275,7 +275,7 @@ def may_be_cut(
     if len(earlier) >= _MOST_MEASURED:
         earlier.clear()
     earlier[id(messages[0])] = len(messages), id(messages[-1]), most
-    return most + overhead > tokens * _MOST_CHARACTERS
+    return most + overhead > tokens * MOST_CHARACTERS
 
 
 def _members(value: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from types import CoroutineType
 from typing import Any
 
 from compacter.call import streams
+from compacter.call.ahead import is_near
 from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
 from compacter.call.call import Call
 from compacter.call.log import outside
@@ -37,6 +38,8 @@ OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
 WRAPPED_BY = "__compacter__"
 """Attribute of a wrapped function or client: the name of its Compacter's state."""
+# Messages that are read in the time in which one is compacted.
+_READ_IN_THE_TIME = 10
 
 
 class WrappedFunction:
@@ -89,7 +92,7 @@ class WrappedFunction:
                 else:
                     if type(raw) is not dict and (shapes := shapes_of(type(raw))):
                         return self._wrap_result(shapes, raw, args, kwargs)
-                    reply = read_reply(raw, given, kwargs)
+                    reply = read_reply(raw, given, args, kwargs)
                     if reply is None:
                         return raw
             if self.returns_awaitable:
@@ -151,8 +154,13 @@ class WrappedFunction:
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true if no work is needed before the call."""
         state = self.state
-        is_quiet = not state.proactive and not state.prepares
-        return state.memory.empty if is_quiet and state.memory is not None else lambda: is_quiet
+        if state.proactive:
+            return lambda: False
+        if state.prepares:
+            is_empty = state.prepared.memory.empty
+            preparations = state.preparations
+            return lambda: is_empty() and not preparations
+        return (lambda: True) if state.memory is None else state.memory.empty
 
     # -- what a quiet call has returned ------------------------------------------------------------
 
@@ -176,14 +184,14 @@ class WrappedFunction:
             if type(raw) is CoroutineType or streams.shapes(type(raw)) == ("__await__",):
                 raw = await raw
             if type(raw) is dict or io.iterates not in streams.shapes(type(raw)):
-                reply = self._read_reply(raw, given, kwargs)
+                reply = self._read_reply(raw, given, args, kwargs)
                 if reply is None:
                     return raw
             else:
                 detect = functools.partial(self.state.limit_since, before)
                 note = functools.partial(self._note_late, io, args, kwargs)
                 reply = await streams.opened(io, raw, detect, self.binding.quiet, note)
-                if reply.token_limit is None:
+                if reply.token_limit is None and not self._may_prepare(0, args, kwargs):
                     return reply.raw
         except Exception as error:
             await wait_until_warm(io)
@@ -193,9 +201,10 @@ class WrappedFunction:
             reply = Reply(token_limit=limit, error=error)
         return await self._handle(io, args, kwargs, reply)
 
-    def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
-        """Return the reply if it states a token limit, or if there is a hook and the server may
-        have truncated the prompt; otherwise ``None``. Note its usage for the next call.
+    def _read_reply(self, raw: Any, given: Any, args: Args, kwargs: Named) -> Reply | None:
+        """Return the reply if it states a token limit, if a compaction may be made ahead, or if
+        there is a hook and the server may have truncated the prompt; otherwise ``None``. Note its
+        usage for the next call.
         """
         limit = detect_in_reply(raw)
         if limit is not None:
@@ -215,6 +224,8 @@ class WrappedFunction:
                     with state.safely("reading"):
                         tokens = tokens_read(raw)
             state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
+        if state.prepares:
+            return Reply(raw=raw) if self._may_prepare(tokens or 0, args, kwargs) else None
         if not state.event_hooks:
             return None
         if type(given) is list:
@@ -223,6 +234,24 @@ class WrappedFunction:
             if not tokens or not may_be_cut(given, tokens, beside, self.measured):
                 return None
         return Reply(raw=raw)
+
+    def _may_prepare(self, tokens: int, args: Args, kwargs: Named) -> bool:
+        """Return whether a quiet call must be read for a compaction ahead; ``tokens`` are those
+        that the server has read, 0 if unknown.
+        """
+        state = self.state
+        if state.prepares:
+            with state.safely("reading"):
+                facts = self.binding.read(args, kwargs)
+                calibration = state.calibration(self._called(facts.model), facts.place)
+                return is_near(state.options, calibration, facts, tokens)
+        return state.prepares
+
+    def _called(self, model: str | None) -> str:
+        """Return the model's name; that of the function if the call has none."""
+        return model or str(
+            getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        )
 
     def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
         """Read a quiet call whose stream has failed after its first content, and note the token
@@ -250,7 +279,12 @@ class WrappedFunction:
             return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
         world, call = read
         if reply is not None and reply.token_limit is None:
-            await world.conduct(call.read_usage(reply.raw))
+            with self.state.safely("reading"):
+                if self.state.prepares:
+                    call.state.calls += 1
+                    await world.conduct(call.accept(reply.raw))
+                else:
+                    await world.conduct(call.read_usage(reply.raw))
             return reply.raw
         world.last = reply
         self.state.take_late(world.conversation)
@@ -311,7 +345,8 @@ class WrappedFunction:
         ``learns``: whether to calibrate by the last reply.
         """
         with self.state.safely("reading"):
-            large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
+            times = 1 if learns else _READ_IN_THE_TIME
+            large = io.asynchronous and is_large(self.binding.messages(args, kwargs), times)
             read = functools.partial(self._read, io, args, kwargs, large=large, learns=learns)
             return await io.thread(read) if large else read()
         return "its messages could not be read"
@@ -348,8 +383,7 @@ class WrappedFunction:
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
         function = self.function
-        kind = type(function).__qualname__
-        called = facts.model or str(getattr(function, "__qualname__", kind))
+        called = self._called(facts.model)
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
         digest = named or conversation_digest(form, stripped)

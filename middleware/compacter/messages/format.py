@@ -217,20 +217,29 @@ class MessageFormat(Blocks):
             kind = Kind.INSERTED
         return kind, size, tuple(calls.elements()), tuple(results)
 
+    def bare_text(self, message: Message) -> str | None:
+        """Return the text of a dict with only a role and a text, the most common message; ``None``
+        for any other message.
+        """
+        if type(message) is dict and len(message) == 2:
+            text = message.get("content")
+            role = message.get("role")
+            if type(text) is str and type(role) is str and role in self.plain:
+                return text
+        return None
+
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
         outlines: list[Outline] = []
+        plain = self.plain
+        bare_text = self.bare_text
         for message in messages:
-            if type(message) is dict and len(message) == 2:
-                text = message.get("content")
-                role = message.get("role")
-                # Fast path of the common form: a history is outlined at each call.
-                if isinstance(role, str) and isinstance(text, str) and text != _FILLER:
-                    kind = self.plain.get(role)
-                    if kind is not None:
-                        outlines.append((kind, len(text), (), ()))
-                        continue
-            outlines.append(self.read(message))
+            text = bare_text(message)
+            # Fast path of the common form: a history is outlined at each call.
+            if text is None or text == _FILLER:
+                outlines.append(self.read(message))
+            else:
+                outlines.append((plain[message["role"]], len(text), (), ()))
         return pair_calls(outlines)
 
     def size(self, message: Message) -> int:
@@ -275,12 +284,10 @@ class MessageFormat(Blocks):
 
     def all_parts(self, message: Message, index: int) -> Sequence[Part]:
         """Return all parts of a message, reasoning and empty results included."""
-        if type(message) is dict and len(message) == 2:
-            text = message.get("content")
-            role = message.get("role")
-            if type(text) is str and type(role) is str and role in self.plain:
-                # Fast path of the common form.
-                return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
+        bare = self.bare_text(message)
+        if bare is not None:
+            # Fast path of the common form.
+            return (Place(_SPEAKERS[self.plain[message["role"]]], index).text(bare),)
         try:
             role = _SPEAKERS.get(self.kind(message), "assistant")
             place = Place(role, index, word(message, "name"))

@@ -297,13 +297,16 @@ def _is_importing(thread: threading.Thread) -> bool:
     return frame is not None
 
 
-def is_large(messages: object) -> bool:
+def is_large(messages: object, times: int = 1) -> bool:
     """Return whether computations on these messages should not block an event loop. A quick
     estimate.
+
+    ``times``: how many messages are computed on in the time that a compaction takes for one.
     """
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         return False
-    return len(messages) >= _MANY or weight(list(messages), _LARGE) >= _LARGE
+    most = _LARGE * times
+    return len(messages) >= _MANY * times or weight(list(messages), most) >= most
 
 
 def weight(value: Any, enough: int, depth: int = 6) -> int:
