@@ -29,7 +29,7 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.exchange import Exchange
 from compacter.gateway.serve.guard import raw_path
 from compacter.gateway.serve.protocols import Protocol, protocol_of
-from compacter.gateway.serve.targets import Setup, Target, make_client
+from compacter.gateway.serve.targets import Setup, Target
 from compacter.gateway.serve.upstream import end_to_end
 
 T = TypeVar("T")
@@ -50,16 +50,10 @@ class Gateway:
         """Number of requests that are being handled."""
         self.setup = setup
 
-    def begin(self) -> None:
-        """Make new clients of the upstreams if the earlier ones were closed."""
-        for target in self.setup.targets:
-            if target.client.is_closed:
-                target.client = make_client(target.upstream)
-
     async def aclose(self) -> None:
         """Close the connections to the upstreams."""
         for target in self.setup.targets:
-            await target.client.aclose()
+            await target.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -208,14 +202,9 @@ class _Handler:
         if not has_body:
             async for _ in self.sender.body():
                 pass
-        request = httpx.Request(
-            self.scope["method"],
-            url,
-            headers=end_to_end(self.scope["headers"], b"host", b"expect"),
-            content=content() if has_body else None,
-        )
-        sent = target.client.send(request, stream=True, follow_redirects=False)
-        return Answer(await self.sender.waits_for(sent))
+        headers = end_to_end(self.scope["headers"], b"host", b"expect")
+        body = content() if has_body else None
+        return await self.sender.waits_for(target.send(self.scope["method"], url, headers, body))
 
 
 # -- signs of life ---------------------------------------------------------------------------------
