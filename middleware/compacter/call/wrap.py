@@ -211,12 +211,12 @@ class WrappedFunction:
             return Reply(token_limit=limit, raw=raw)
         state = self.state
         tokens: int | None = None
-        kind = type(raw)
-        if type(given) is list and given and raw is not None and kind is not str:
-            if kind is not dict or not HAS_USAGE.isdisjoint(raw):
+        if type(given) is list and given and raw is not None and type(raw) is not str:
+            is_dict = isinstance(raw, dict)
+            if not is_dict or not HAS_USAGE.isdisjoint(raw):
                 try:
-                    usage = raw["usage"] if kind is dict else raw.usage
-                    tokens = usage["prompt_tokens"] if kind is dict else usage.prompt_tokens
+                    usage = raw["usage"] if is_dict else raw.usage
+                    tokens = usage["prompt_tokens"] if is_dict else usage.prompt_tokens
                 except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                     tokens = None
                 if type(tokens) is not int:  # Not a closure, which would slow down every call.

@@ -86,7 +86,7 @@ class Exchange:
         """
         target = self.target
         protocol = self.protocol
-        plain = protocol.summary_url(self.url, None).copy_with(query=None)
+        plain = str(protocol.summary_url(self.url, None)).partition("?")[0]
         # Part of the memory's scope: compactions are not shared with other callers or servers, and
         # are shared by streams and plain calls.
         server = f"serve {plain} {caller} {target.summarizer or ''}"
