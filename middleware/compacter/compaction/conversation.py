@@ -137,7 +137,7 @@ class Conversation:
         not 0, only those of that many newest messages.
         """
         messages = self.messages[self.start :][-newest:]
-        texts = [*map(self.format.bare_text, messages)]
+        texts = self.format.bare_texts(messages)
         if None not in texts:
             # The most common form needs no parts.
             return [text for text in texts if text and text not in FILLERS.values()]

@@ -217,24 +217,27 @@ class MessageFormat(Blocks):
             kind = Kind.INSERTED
         return kind, size, tuple(calls.elements()), tuple(results)
 
-    def bare_text(self, message: Message) -> str | None:
-        """Return the text of a dict with only a role and a text, the most common message; ``None``
-        for any other message.
+    def bare_texts(self, messages: Sequence[Message]) -> list[str | None]:
+        """Return the text of each message that is a dict with only a role and a text, the most
+        common form, and ``None`` for any other message.
         """
-        if type(message) is dict and len(message) == 2:
-            text = message.get("content")
-            role = message.get("role")
-            if type(text) is str and type(role) is str and role in self.plain:
-                return text
-        return None
+        plain = self.plain
+        return [
+            message["content"]
+            if type(message) is dict
+            and len(message) == 2
+            and type(role := message.get("role")) is str
+            and role in plain
+            and type(message.get("content")) is str
+            else None
+            for message in messages
+        ]
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
         outlines: list[Outline] = []
         plain = self.plain
-        bare_text = self.bare_text
-        for message in messages:
-            text = bare_text(message)
+        for message, text in zip(messages, self.bare_texts(messages), strict=True):
             # Fast path of the common form: a history is outlined at each call.
             if text is None or text == _FILLER:
                 outlines.append(self.read(message))
@@ -284,7 +287,7 @@ class MessageFormat(Blocks):
 
     def all_parts(self, message: Message, index: int) -> Sequence[Part]:
         """Return all parts of a message, reasoning and empty results included."""
-        bare = self.bare_text(message)
+        (bare,) = self.bare_texts((message,))
         if bare is not None:
             # Fast path of the common form.
             return (Place(_SPEAKERS[self.plain[message["role"]]], index).text(bare),)

@@ -317,10 +317,10 @@ def weight(value: Any, enough: int, depth: int = 6) -> int:
     if not isinstance(value, (list, tuple)):
         inner = (value if isinstance(value, dict) else getattr(value, "__dict__", {})).values()
     total = 0
+    rest = max(0, depth - 2)
     for one in inner if depth else ():
         if type(one) is dict:  # Most are messages; a call for each would take half of the time.
             for text in one.values():
-                rest = max(0, depth - 2)
                 total += len(text) if type(text) is str else weight(text, enough - total, rest)
         else:
             total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)
