@@ -53,8 +53,8 @@ PURE_ENOUGH = {
         "asyncio.CancelledError",
     },
 }
-"""Data files of the package itself, a constant, caches in memory, which reach no disk, a type, the bytes
-of a text, what guards them, and what runs the user's own search function."""
+"""Data files of the package itself, a constant, a type, caches in memory, which reach no disk, the
+bytes of a text, what guards them, and what runs the user's own search function."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""
