@@ -21,27 +21,20 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from compacter.call.request import MOST_CHARACTERS, Request
-from compacter.compaction.sizes import Calibration, Sizes
-from compacter.memory.record import prefix_digest
-from compacter.runtime.io import IO, run, weight
+from compacter.call.request import Request
+from compacter.memory.record import prefix_digest, prefix_digests
+from compacter.runtime.io import IO, run
 from compacter.runtime.locks import Lock
 from compacter.runtime.single_flight import Flight, running_loop
 
 if TYPE_CHECKING:
     import asyncio
 
-    from compacter.call.arguments import CallFacts
-    from compacter.options import Options
-
 SCOPE = "\0prepared"
 """Added to the scope of a compaction that is not in force yet, so that no call uses it."""
 MOST_AT_ONCE = 8
 """Most preparations that run at once. Each is a request to a model: more would take the share of
 the provider's rate limit that the program's own calls need."""
-# Share of the size from which a compaction is made ahead. From this share on a conversation is
-# followed, as one is made only for a conversation that continues a call before.
-_SOON = 0.5
 # Conversations of which a few numbers are kept; the longest unused are dropped.
 _MOST_KEPT = 10_000
 # Newest messages among which the last one of the request before is searched.
@@ -64,28 +57,6 @@ def copy_of(request: Request) -> Request:
         quotes="",
         find_pinned=lambda _: pinned,
     )
-
-
-def is_near(options: Options, calibration: Calibration, facts: CallFacts, tokens: int) -> bool:
-    """Return whether a call that was answered must be read: its request is large enough for a
-    compaction ahead or soon may be, the server may have truncated it, or its model is not
-    calibrated yet.
-
-    Args:
-        options: The options.
-        calibration: Calibration of the model; learns that the request was answered.
-        facts: The call's arguments.
-        tokens: Input tokens that the server has read; 0 if unknown.
-    """
-    calibration.take(tokens)
-    sizes = Sizes(options, calibration, output_tokens=facts.output_tokens or 0)
-    bounds = sizes.bounds_ahead()
-    soon = math.inf if bounds is None else bounds[0] * _SOON
-    if not calibration.learnt or tokens >= soon or (bounds is None and not calibration.warned):
-        return True
-    most = tokens * MOST_CHARACTERS if tokens else soon * calibration.chars_per_token
-    # Counted up to that size: longer ones are read.
-    return most < math.inf and weight([facts.messages, *facts.beside], int(most) + 1) > most
 
 
 @dataclass(eq=False, slots=True)
@@ -151,10 +122,11 @@ class Preparations:
             kept = next(filter(None, earlier), Preparation())
             self._kept[key(len(body))] = kept
         # The messages to compact, and perhaps later ones.
-        continues = prefix_digest(form, body[: kept.count]) == kept.digest
+        first, whole = prefix_digests(form, body, kept.count)
+        continues = first == kept.digest
         if kept.flight is None:
             kept.count = len(body)
-            kept.digest = prefix_digest(form, body)
+            kept.digest = whole
         return kept if continues else None
 
     def begin(

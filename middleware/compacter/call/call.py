@@ -279,6 +279,14 @@ class Call(Attempt):
             yield from self._begin_ahead(tokens)
         return raw
 
+    def inspect(self, raw: object) -> Flow[None]:
+        """Read the reply to a call that was sent unread."""
+        if self.options.prepare_tokens is None:
+            yield from self.read_usage(raw)
+        else:
+            self.state.calls += 1
+            yield from self.accept(raw)
+
     def read_usage(self, raw: object) -> Flow[int]:
         """Return the tokens that the server has read. Return 0 if the reply does not state them, or
         if the server has silently truncated the prompt; that emits an event.

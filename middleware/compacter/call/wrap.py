@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import CoroutineType
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.ahead import is_near
 from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
 from compacter.call.call import Call
 from compacter.call.log import outside
@@ -27,20 +26,18 @@ from compacter.call.state import GiveUps, State, mark_given_up
 from compacter.call.warm import wait_until_warm
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
-from compacter.memory.record import conversation_digest
+from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import HAS_USAGE, Reply, tokens_read
-from compacter.runtime.io import ASYNC, IO, SYNC, is_kind, is_large, run
+from compacter.runtime.io import ASYNC, IO, READS, SYNC, is_kind, is_large, run
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
 WRAPPED_BY = "__compacter__"
 """Attribute of a wrapped function or client: the name of its Compacter's state."""
-# Messages that are read in the time in which one is compacted.
-_READ_IN_THE_TIME = 10
 
 
 class WrappedFunction:
@@ -50,6 +47,7 @@ class WrappedFunction:
         self.state = state
         self.function = function
         self.binding = binding
+        self.name = str(getattr(function, "__qualname__", type(function).__qualname__))
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
@@ -65,7 +63,7 @@ class WrappedFunction:
         function = self.function
         binding = self.binding
         count_call = self.state.count_call
-        idle = self.idle()
+        idle = self.state.idle()
         messages = binding.messages
         param = binding.messages_param
         shapes_of = streams.shapes
@@ -108,7 +106,7 @@ class WrappedFunction:
         begin = self.synchronous()
         function = self.function
         count_call = self.state.count_call
-        idle = self.idle()
+        idle = self.state.idle()
         param = self.binding.messages_param
         late = self.state.late
 
@@ -139,7 +137,9 @@ class WrappedFunction:
         async def begin(*args: Any, **kwargs: Any) -> Any:
             return self.function(*args, **kwargs)
 
-        return _iterate_later(WrappedFunction(self.state, begin, self.binding).asynchronous())
+        return streams.iterate_later(
+            WrappedFunction(self.state, begin, self.binding).asynchronous()
+        )
 
     def _with(self, options: object) -> Function:
         """Return the wrapper with other options; for ``False`` the bare function."""
@@ -152,17 +152,6 @@ class WrappedFunction:
         other.returns_awaitable = self.returns_awaitable
         return other.synchronous()
 
-    def idle(self) -> Callable[[], bool]:
-        """Return a function that is true if no work is needed before the call."""
-        state = self.state
-        if state.proactive:
-            return lambda: False
-        if state.prepares:
-            is_empty = state.prepared.memory.empty
-            preparations = state.preparations
-            return lambda: is_empty() and not preparations
-        return (lambda: True) if state.memory is None else state.memory.empty
-
     # -- what a quiet call has returned ------------------------------------------------------------
 
     def _wrap_result(self, shapes: Sequence[str], raw: Any, args: Args, kwargs: Named) -> Any:
@@ -171,7 +160,7 @@ class WrappedFunction:
         if SYNC.iterates in shapes:
             return run(self._settle(SYNC, *outcome))
         if ASYNC.iterates in shapes:
-            return _iterate_later(self._settle)(ASYNC, *outcome)
+            return streams.iterate_later(self._settle)(ASYNC, *outcome)
         self.returns_awaitable = True
         return self._settle(ASYNC, *outcome)
 
@@ -237,22 +226,13 @@ class WrappedFunction:
         return Reply(raw=raw)
 
     def _may_prepare(self, tokens: int, args: Args, kwargs: Named) -> bool:
-        """Return whether a quiet call must be read for a compaction ahead; ``tokens`` are those
-        that the server has read, 0 if unknown.
-        """
+        """Return whether to read a quiet call of so many ``tokens``, 0 if unknown."""
         state = self.state
         if state.prepares:
             with state.safely("reading"):
                 facts = self.binding.read(args, kwargs)
-                calibration = state.calibration(self._called(facts.model), facts.place)
-                return is_near(state.options, calibration, facts, tokens)
+                return state.is_near(facts.model or self.name, facts, tokens, self.measured)
         return state.prepares
-
-    def _called(self, model: str | None) -> str:
-        """Return the model's name; that of the function if the call has none."""
-        return model or str(
-            getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        )
 
     def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
         """Read a quiet call whose stream has failed after its first content, and note the token
@@ -275,20 +255,18 @@ class WrappedFunction:
         args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         # A hook must not change what is sent, so a call is not calibrated because of one.
         learns = reply is None or reply.token_limit is not None
-        read = await self.read(io, args, kwargs, learns=learns)
+        state = self.state
+        times = 1 if state.proactive or state.late or (reply and reply.token_limit) else READS
+        read = await self.read(io, args, kwargs, learns=learns, times=times)
         if isinstance(read, str):
             return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
         world, call = read
         if reply is not None and reply.token_limit is None:
-            with self.state.safely("reading"):
-                if self.state.prepares:
-                    call.state.calls += 1
-                    await pump(call.accept(reply.raw), world)
-                else:
-                    await pump(call.read_usage(reply.raw), world)
+            with state.safely("reading"):
+                await pump(call.inspect(reply.raw), world)
             return reply.raw
         world.last = reply
-        self.state.take_late(world.conversation)
+        state.take_late(world.conversation)
         note = ""
         try:
             raw = await pump(call.complete() if reply is None else call.recover(reply), world)
@@ -339,14 +317,13 @@ class WrappedFunction:
     # -- reading a call ----------------------------------------------------------------------------
 
     async def read(
-        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
+        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True, times: int = 1
     ) -> tuple[Performer, Call] | str:
         """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
 
-        ``learns``: whether to calibrate by the last reply.
+        ``learns``: whether to calibrate by the last reply; ``times`` is as for `is_large`.
         """
         with self.state.safely("reading"):
-            times = 1 if learns else _READ_IN_THE_TIME
             large = io.asynchronous and is_large(self.binding.messages(args, kwargs), times)
             read = functools.partial(self._read, io, args, kwargs, large=large, learns=learns)
             return await io.thread(read) if large else read()
@@ -384,14 +361,15 @@ class WrappedFunction:
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
         function = self.function
-        called = self._called(facts.model)
+        called = facts.model or self.name
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
-        digest = named or conversation_digest(form, stripped)
+        first = openings(form, stripped)
+        digest = named or conversation_digest(first)
         notes_sizes = state.proactive or state.prepares
         # Use the digest of the first message alone, so that a new conversation is recognised at its
         # second call.
-        begun = named or (conversation_digest(form, stripped, 1) if notes_sizes else digest)
+        begun = named or (conversation_digest(first, 1) if notes_sizes else digest)
         tools: tuple[object, ...] = ()
         recall = options.recall
         if recall is not None and recall.tool and not fault_of(recall, binding):
@@ -407,6 +385,7 @@ class WrappedFunction:
             output_option=facts.output_option,
             model=facts.model,
             digest=digest,
+            openings=first,
             find_pinned=pinned if state.pin or by_history else lambda _: (),
             rules=options.with_declared(rules),
             archive=getattr(history, "archive", None),
@@ -438,20 +417,6 @@ class WrappedFunction:
         call = Call(options, request, calibration, world.conversation)
         call.watched = bool(state.event_hooks)
         return world, call
-
-
-def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """Return an async generator function that opens the stream at its first chunk."""
-
-    async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        chunks = await opened(*args, **kwargs)
-        try:
-            async for chunk in chunks:
-                yield chunk
-        finally:
-            await streams.close(ASYNC, chunks)
-
-    return call
 
 
 def wrap_function(

@@ -25,6 +25,8 @@ T = TypeVar("T")
 # event loop: those on 20,000 characters take 5 to 10 ms.
 _LARGE = 20_000
 _MANY = 400
+READS = 10
+"""Messages that are read in the time in which one is compacted, rather fewer."""
 THREADS = "compacter"
 """Beginning of the names of all daemon threads of the package."""
 # Longest wait for an import at the end of the process, in seconds.
@@ -301,7 +303,7 @@ def is_large(messages: object, times: int = 1) -> bool:
     """Return whether computations on these messages should not block an event loop. A quick
     estimate.
 
-    ``times``: how many messages are computed on in the time that a compaction takes for one.
+    ``times``: 1 for a compaction; ``READS`` if the messages are only read.
     """
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         return False

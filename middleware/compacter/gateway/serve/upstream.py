@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -74,34 +74,28 @@ class Upstream:
             )
         return cls(str(url), named[1].lower() if named else "")
 
-    @cached_property
-    def _url(self) -> httpx.URL:
-        import httpx
-
-        return httpx.URL(self.base_url)
-
-    @cached_property
-    def _path(self) -> str:
-        return urlsplit(self.base_url).path
-
-    @cached_property
-    def _starts(self) -> tuple[str, str]:
-        """Its own path and its version: the beginnings of a path that already names them."""
-        own = self._path
-        version = _VERSION.search(own[own.rfind("/") :]) if own else None
-        return own, version[0] if version else ""
-
     def tail(self, path: str) -> str:
         """Return the part of a request's path that follows the upstream's own."""
-        for start in self._starts:
+        own = urlsplit(self.base_url).path
+        version = _VERSION.search(own[own.rfind("/") :]) if own else None
+        for start in (own, version[0] if version else ""):
             if start and (path == start or path.startswith(f"{start}/")):
                 return path[len(start) :]
         return path
 
     def url(self, tail: str, query: str = "") -> httpx.URL:
         """Return the URL of a tail. Its host and port are always the upstream's."""
-        path = f"{self._path}{tail}" or "/"
-        return self._url.copy_with(raw_path=(f"{path}?{query}" if query else path).encode("ascii"))
+        path = f"{urlsplit(self.base_url).path}{tail}" or "/"
+        return _parsed(self.base_url).copy_with(
+            raw_path=(f"{path}?{query}" if query else path).encode("ascii")
+        )
+
+
+@cache
+def _parsed(base_url: str) -> httpx.URL:
+    import httpx
+
+    return httpx.URL(base_url)
 
 
 def parse_upstreams(given: object) -> tuple[Upstream, ...]:
