@@ -225,8 +225,8 @@ class State:
         self, model: str, facts: CallFacts, tokens: int, earlier: dict[int, tuple[int, int, int]]
     ) -> bool:
         """Return whether a call that was answered must be read: its request is large enough for a
-        compaction ahead or soon may be, the server may have truncated it, or its model is not
-        calibrated yet.
+        compaction ahead or soon may be, the server may have truncated it, or its model can be
+        calibrated for the first time.
 
         Args:
             model: Name of the model.
@@ -242,7 +242,8 @@ class State:
         sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
         bounds = sizes.bounds_ahead()
         soon = inf if bounds is None else bounds[0] * _SOON
-        if not calibration.learnt or tokens >= soon or (bounds is None and not calibration.warned):
+        is_new = bool(tokens) and not calibration.learnt
+        if is_new or tokens >= soon or (bounds is None and not calibration.warned):
             return True
         most = tokens * MOST_CHARACTERS if tokens else soon * calibration.chars_per_token
         return most < inf and measure(given, facts.beside, earlier) > most
