@@ -30,6 +30,7 @@ class Served:
         self.url = url
         self.transport = Transport(None, 30.0)
         self.connections = 0
+        self.tasks: set[Any] = set()
 
     async def ask(self, content: bytes | AsyncIterator[bytes] = b"{}") -> httpx.Response:
         request = httpx.Request("POST", f"{self.url}/v1/x?y=%2F", content=content)
@@ -45,11 +46,9 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def served(peer: Peer) -> AsyncGenerator[Served]:
-    tasks: set[Any] = set()
-
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         one.connections += 1
-        tasks.add(asyncio.current_task())
+        one.tasks.add(asyncio.current_task())
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             await peer(reader, writer)
         writer.close()
@@ -63,7 +62,7 @@ async def served(peer: Peer) -> AsyncGenerator[Served]:
             yield one
         finally:
             await one.transport.aclose()
-            await asyncio.gather(*tasks)
+            await asyncio.gather(*one.tasks)
 
 
 async def request_on(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
@@ -195,8 +194,8 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
 
     async def twice(one: Served) -> int:
         assert await one.body() == b"abcd"
-        while one.transport._kept[0].is_open():
-            await asyncio.sleep(0)
+        await asyncio.gather(*one.tasks)
+        await asyncio.sleep(0)  # The loop has seen it close.
         assert await one.body() == b"abcd"
         return one.connections
 

@@ -140,7 +140,8 @@ class Conversation:
         texts = self.format.bare_texts(messages)
         if None not in texts:
             # The most common form needs no parts.
-            return [text for text in texts if text and text not in FILLERS.values()]
+            fillers = tuple(FILLERS.values())
+            return [text for text in texts if text and text not in fillers]
         reads = self.parts_of_each(messages)
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
