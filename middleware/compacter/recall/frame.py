@@ -206,8 +206,11 @@ def _may_hold(messages: Sequence[Message]) -> bool:
     """
     for message in messages:
         content = message.get("content") if type(message) is dict else field(message, "content")
-        parts = [content] if type(content) is str else listed(content or field(message, "parts"))
-        for part in parts:
+        if type(content) is str:
+            if content.startswith(TAG):
+                return True
+            continue
+        for part in listed(content or field(message, "parts")):
             text = part if isinstance(part, str) else field(part, "text")
             if isinstance(text, str) and text.startswith(TAG):
                 return True
