@@ -59,11 +59,12 @@ class TestAList:
     def test_it_has_no_sums_and_no_assignment_to_slices(self) -> None:
         """Nobody could guess what became of pins, rules and archives."""
         history = History(talk(2))
+        untyped: Any = operator
         for act in (
-            lambda: operator.add(history, talk(1)),
-            lambda: operator.add(talk(1), history),
-            lambda: operator.add(history, history.copy()),
-            lambda: operator.iconcat(history, talk(1)),
+            lambda: untyped.add(history, talk(1)),
+            lambda: untyped.add(talk(1), history),
+            lambda: untyped.add(history, history.copy()),
+            lambda: untyped.iadd(history, talk(1)),
             lambda: history.__setitem__(slice(0, 1), talk(1)),
         ):
             with pytest.raises(TypeError):

@@ -232,7 +232,7 @@ _GRPC = (
     'OpenAI(base_url="https://api.x.ai/v1"), or litellm.completion with model="xai/..." '
     f"({CLIENTS_PAGE})"
 )
-"""What is wrong with xAI's own SDK, and what works."""
+"""Reason why xAI's own SDK is refused, and what works in its place."""
 # Class of a client or of a part of one, or base class of a framework's models -> its adapter, or
 # "its client" if a wrapped client of a vendor's SDK is all that it needs.
 _CLIENTS = {
