@@ -75,9 +75,7 @@ class RedisMemory(StoringMemory):
         try:
             import redis
         except ImportError as error:
-            raise ImportError(
-                'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
-            ) from error
+            raise ImportError("compacter's Redis memory needs: pip install redis") from error
         self._client: Any = _check_client(_connect(url, deadline))
         super().__init__(_address(self._client), deadline, encryption)
         self.ttl = seconds("ttl", ttl)
