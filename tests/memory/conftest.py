@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import os
 import re
 import shutil
@@ -113,7 +114,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr("compacter.memory.stored.PAUSE", 600.0)
     for kind in SQLiteMemory, RedisMemory:
-        defaults = kind.__init__.__kwdefaults__
+        defaults = inspect.unwrap(kind.__init__).__kwdefaults__
         assert defaults is not None
         monkeypatch.setitem(defaults, "deadline", 60.0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from compacter.overflow.numbers import TokenLimit, measure
 from compacter.overflow.signals import (
@@ -38,7 +38,8 @@ _RANKS: Final = ("nothing", "other error", "token limit")
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
-    """Return the token limit that ``error`` states, or None if it is another error. Never raises.
+    """Return the token limit that ``error`` states, or None if it is another error. Raises
+    ``TypeError`` for anything but an exception, and nothing else.
 
     Reads type, status, code, body and text of the exception and of related ones: its cause,
     exceptions in its attributes and arguments, the last of several attempts, members of a group,
@@ -46,6 +47,12 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
     ``max_tokens``, expired tokens, overlong fields and counts of images or tools are not token
     limits, whatever their class is.
     """
+    given: Any = error
+    if not isinstance(given, BaseException):
+        raise TypeError(
+            f"detect_token_limit takes an exception, not {given!r}; a text of one is read as "
+            "detect_token_limit(Exception(text))"
+        )
     # An exception of an unknown object must not hide the provider's error.
     with suppress(Exception):
         return judge_error(error, default_table()).limit
