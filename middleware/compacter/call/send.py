@@ -9,16 +9,17 @@ from functools import partial
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, Named
-from compacter.call.option_names import other_limit
+from compacter.call.arguments import USUAL, Args, Binding, Named, options_of
+from compacter.call.option_names import Form, other_form
 from compacter.call.request import ConversationState, Request
 from compacter.call.state import GiveUps, State
 from compacter.effects import AskSummarizer
 from compacter.events import PreparationFailed
 from compacter.messages.fields import dig, first
 from compacter.messages.format import Message
-from compacter.messages.replies import Reply, chunk_text, read_reply
+from compacter.messages.replies import Reply, read_reply, read_stream
 from compacter.options.checks import ASKED, taken
+from compacter.overflow.signals import signals_of
 from compacter.runtime import models
 from compacter.runtime.io import IO, is_kind
 from compacter.runtime.single_flight import LONGEST_WAIT
@@ -26,6 +27,8 @@ from compacter.runtime.single_flight import LONGEST_WAIT
 _CROWDED = "the server takes one request at a time; none is made ahead there from now on"
 # Statuses of a server that accepts no further request now: too many, not available, overloaded.
 _BUSY = (429, 503, 529)
+# Statuses that are not about the form of a request.
+_OTHER_REASONS = (401, 402, 403, 408, 429, 502, 503, 504, 529)
 _STATUS = (
     "status_code",
     "response.status_code",
@@ -133,7 +136,7 @@ class Sender:
         self, question: AskSummarizer, seconds: float | None, *, is_second: bool = False
     ) -> Reply:
         """Send a prompt, wait ``seconds`` at most, and add its costs to the totals. If the server
-        refuses the output limit, send the prompt once more with another.
+        refuses the form of the request, send the prompt once more in another.
         """
         totals = self.state.totals
         request, blocks = await self._summary_request(question)
@@ -141,10 +144,15 @@ class Sender:
         try:
             raw = await self.io.ask(request, seconds, blocks=blocks)
         except Exception as error:
-            if is_second or not self._learn_output_limit(error, question):
+            form = self._form
+            if not self._learn_form(error, question) or is_second:
                 raise
-            return await self.request_summary(question, seconds, is_second=True)
-        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
+            try:
+                return await self.request_summary(question, seconds, is_second=True)
+            except Exception:
+                self.state.forms[self._form_key] = form  # The other one did not help.
+                raise
+        reply = read_stream(raw) if isinstance(raw, tuple) else read_reply(raw)
         model = self.state.options.summarizer
         if not isinstance(model, str):
             model = dig(raw, "model") or (self.model if model is None else None)
@@ -159,24 +167,35 @@ class Sender:
         )
         return reply
 
-    def _learn_output_limit(self, error: Exception, question: AskSummarizer) -> bool:
-        """Return whether the server has refused the output limit of a request for a summary; note
-        the one for the next request.
+    def _learn_form(self, error: Exception, question: AskSummarizer) -> bool:
+        """Return whether the server has refused the form of a request for a summary; note the one
+        for the next request.
         """
         options = self.state.options
         if callable(options.summarizer) or options.detect(error):
             return False
-        usual = self.binding.read(self.args, self.kwargs).output_option or "max_tokens"
-        name, _ = known = self.state.output_limits.get(self._limit_key, (usual, None))
-        other = other_limit(error, name, question.max_tokens)
-        if other in (None, known):
+        if first(error, _STATUS) in _OTHER_REASONS:
             return False
-        self.state.output_limits[self._limit_key] = other
+        form = self._form
+        usual = self.binding.read(self.args, self.kwargs).output_option or "max_tokens"
+        name = usual if form.limit is None else form.limit
+        # `serve` and others have the server's words in the body only.
+        said = f"{error} {signals_of(error).text}"
+        names = options_of(self.kwargs, self.binding.messages_param)
+        other = other_form(said, form, name, question.max_tokens, names)
+        if other in (None, form):
+            return False
+        self.state.forms[self._form_key] = other
         return True
 
     @property
-    def _limit_key(self) -> str:
+    def _form_key(self) -> str:
         return f"{self.model}\0{self.place}\0{self.state.options.summarizer}"
+
+    @property
+    def _form(self) -> Form:
+        """Form in which the server takes requests for summaries, as far as it is known."""
+        return self.state.forms.get(self._form_key, USUAL)
 
     async def _summary_request(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
@@ -184,8 +203,8 @@ class Sender:
         """
         summarizer = self.state.options.summarizer
         messages = [dict(message) for message in question.messages]
-        option, most = self.state.output_limits.get(self._limit_key, (None, None))
-        limit = min(question.max_tokens, most or question.max_tokens)
+        form = self._form
+        limit = min(question.max_tokens, form.most or question.max_tokens)
         if callable(summarizer):
             options = {"model": self.model, "max_tokens": limit}
             given = {
@@ -204,17 +223,19 @@ class Sender:
                 messages,
                 limit,
                 question.prefix,
-                option,
+                form,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
         await self.io.thread(models.load)  # Now, as `timeout` limits the request alone.
-        option = "max_tokens" if option is None else option
+        option = "max_tokens" if form.limit is None else form.limit
+        beside = {option: limit} if option else {}
         awaits = self.io.awaits
         request = partial(
             models.completion,
             awaited=awaits,
             model=summarizer or self.model,
             messages=[*(question.prefix or ()), *messages],
-            **({option: limit} if option else {}),
+            **beside,
+            **({"stream": True} if form.streams else {}),
         )
         return request, not awaits

@@ -17,6 +17,7 @@ from cachetools import LRUCache
 
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
+from compacter.call.option_names import Form
 from compacter.call.request import ConversationState, Request, expected_tokens
 from compacter.call.warm import warm_up
 from compacter.compaction.sizes import Calibration
@@ -104,9 +105,9 @@ class State:
         """
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
-        self.output_limits: dict[str, tuple[str, int | None]] = {}
-        """Name of the output limit that a server accepts in a request for a summary, and the
-        largest value, where it has refused another; by model and place."""
+        self.forms: dict[str, Form] = {}
+        """Forms in which servers take requests for summaries, where they have refused the usual
+        one; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()

@@ -113,6 +113,23 @@ def read_reply(reply: object) -> Reply:
     )
 
 
+def read_stream(chunks: Sequence[object]) -> Reply:
+    """Return a summarizer's reply from all chunks of its stream."""
+    reads = [read_reply(chunk) for chunk in chunks]
+    finishes = [read.finish for read in reads if read.finish]
+    # Anthropic's and OpenAI's events have the usage in the reply that they are about.
+    holders = (field(chunk, name) for chunk in chunks for name in ("message", "response"))
+    usages = [*map(usage_of, (*chunks, *filter(None, holders)))]
+    return Reply(
+        "".join(map(chunk_text, chunks)),
+        max((read for read, _ in usages), default=0),
+        max((written for _, written in usages), default=0),
+        finishes[-1] if finishes else None,
+        refused=any(read.refused for read in reads),
+        called_tool=any(read.called_tool for read in reads),
+    )
+
+
 def finish_of(reply: object) -> str | None:
     """Return the finish reason of a reply in lower case; that of an enum is its name."""
     if field(reply, "status") == "completed":

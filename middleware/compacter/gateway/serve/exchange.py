@@ -26,6 +26,7 @@ from compacter.gateway.serve.answers import (
     Refused,
     Watches,
     look_into,
+    read_events,
     watch_events,
     write,
 )
@@ -152,15 +153,16 @@ class Exchange:
         self.refusals += detect_in_reply(answer) is not None
         return answer
 
-    async def summary(self, /, **arguments: Any) -> Mapping[str, Any]:
-        """Ask for a summary, and return the reply."""
+    async def summary(self, /, **arguments: Any) -> Mapping[str, Any] | tuple[Any, ...]:
+        """Ask for a summary, and return the reply; a stream as a tuple of its events."""
         model = self.target.summarizer
         protocol = self.protocol
         if model is not None and not protocol.plain_verb:
             arguments["model"] = model
         body = protocol.plain(protocol.body(arguments, self.body))
         url = protocol.summary_url(self.url, model)
-        return protocol.reply(await self._send(body, url, watch_events))
+        answer = await self._send(body, url, watch_events)
+        return await read_events(answer) if body.get("stream") else protocol.reply(answer)
 
     async def compact(
         self,
