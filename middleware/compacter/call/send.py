@@ -174,13 +174,15 @@ class Sender:
         options = self.state.options
         if callable(options.summarizer) or options.detect(error):
             return False
-        if first(error, _STATUS) in _OTHER_REASONS:
+        status = first(error, _STATUS)
+        if status in _OTHER_REASONS:
             return False
         form = self._form
         usual = self.binding.read(self.args, self.kwargs).output_option or "max_tokens"
         name = usual if form.limit is None else form.limit
         # `serve` and others have the server's words in the body only.
-        said = f"{error} {signals_of(error).text}"
+        # The status is no limit.
+        said = f"{error} {signals_of(error).text}".replace(str(status), "")
         names = options_of(self.kwargs, self.binding.messages_param)
         other = other_form(said, form, name, question.max_tokens, names)
         if other in (None, form):
