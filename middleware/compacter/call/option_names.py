@@ -92,8 +92,8 @@ LEFT_OUT = NOT_FOR_NATIVE | _names(
     "presence_penalty logit_bias speed verbosity output_config enable_json_schema_validation",
     "parse_as image",
     # Prompt of the conversation, and its caching.
-    "system instructions prompt prompt_id prompt_variables prompt_version prompt_label",
-    "promptVariables context_management cache_control cached_content background_options",
+    "system system_instruction instructions prompt prompt_id prompt_variables prompt_version",
+    "prompt_label promptVariables context_management cache_control cached_content background_options",
     "safety_identifier audio_timestamp media_resolution enable_enhanced_civic_answers",
 )
 """Options that are left out of a request to summarize a transcript, by their names in any vendor's

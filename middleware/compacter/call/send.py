@@ -13,10 +13,12 @@ from compacter.call.arguments import USUAL, Args, Binding, Named, options_of
 from compacter.call.option_names import Form, other_form
 from compacter.call.request import ConversationState, Request
 from compacter.call.state import GiveUps, State
+from compacter.compaction.conversation import join_users, origins_of
 from compacter.effects import AskSummarizer
 from compacter.events import PreparationFailed
 from compacter.messages.fields import dig, first
 from compacter.messages.format import Message
+from compacter.messages.refusals import UNSAID
 from compacter.messages.replies import Reply, read_reply, read_stream
 from compacter.options.checks import ASKED, taken
 from compacter.overflow.signals import signals_of
@@ -68,6 +70,8 @@ class Sender:
     an earlier call."""
     last: Reply | None = None
     """Last reply of the wrapped function."""
+    raised: list[Exception] = field(default_factory=list)
+    """Exceptions of the wrapped function."""
     cached_tokens: int = 0
     """Tokens that the provider has read from its cache, of the requests for the present summary."""
 
@@ -84,7 +88,9 @@ class Sender:
         """
         last = self.last
         if last is not None and last.token_limit is not None and last.error is None:
-            await streams.close(self.io, last.raw)
+            # A stream that has ended without content may be handed back; it was read to its end.
+            if last.token_limit.source not in UNSAID:
+                await streams.close(self.io, last.raw)
         args = self.args
         kwargs = self.kwargs
         binding = self.binding
@@ -117,6 +123,7 @@ class Sender:
             quiet = self.binding.quiet
             self.last = await streams.opened(self.io, raw, detect, quiet, self.note_late)
         except Exception as error:
+            self.raised.append(error)
             self.last = Reply(token_limit=detect(error), error=error)
             if self.last.token_limit is None:
                 raise
@@ -227,6 +234,11 @@ class Sender:
                 question.prefix,
                 form,
             )
+            if question.prefix and self.request.alternates:
+                given = binding.messages(args, kwargs)
+                origins = origins_of(self.request.original, given)
+                joined = join_users(self.request.format, given, origins)
+                args, kwargs = binding.replace(args, kwargs, joined, {})
             return partial(binding.summary_function or self.function, *args, **kwargs), False
         await self.io.thread(models.load)  # Now, as `timeout` limits the request alone.
         option = "max_tokens" if form.limit is None else form.limit

@@ -37,7 +37,7 @@ from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import base_memory
 from compacter.messages.format import Message
-from compacter.messages.refusals import detect_sealed
+from compacter.messages.refusals import detect_sealed, detect_unsaid
 from compacter.options import Options
 from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit
@@ -164,8 +164,8 @@ class State:
         return self.options.detect(error) or detect_sealed(error)
 
     def limit_since(self, before: int, error: BaseException) -> TokenLimit | None:
-        """Return the token limit in an exception; ``None`` if a Compacter inside the wrapped
-        function has given up with it or one of its causes.
+        """Return the token limit in an exception, or a mere sign of one; ``None`` if a Compacter
+        inside the wrapped function has given up with it or one of its causes.
 
         The outer Compacter then does not retry, because it would send the same requests again.
         ``before`` is ``GiveUps.count`` at the start of the call, as a program may raise one
@@ -178,7 +178,7 @@ class State:
             if getattr(cause, _GAVE_UP, 0) > before:
                 return None
             cause = cause.__cause__ or cause.__context__
-        return self.detect(error)
+        return self.detect(error) or detect_unsaid(error)
 
     def _is_pinned(self, message: Message) -> object:
         pin: Any = self.options.pin

@@ -28,7 +28,7 @@ from compacter.errors import CompactionError, ConfigurationError, FunctionError,
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
-from compacter.messages.refusals import detect_in_reply
+from compacter.messages.refusals import detect_empty, detect_in_reply
 from compacter.messages.replies import HAS_USAGE, Reply, tokens_read
 from compacter.runtime.io import ASYNC, IO, SYNC, is_kind, is_large, run
 
@@ -197,7 +197,7 @@ class WrappedFunction:
         """Return the reply if it states a token limit, or if there is a hook and the server may
         have truncated the prompt; otherwise ``None``. Note its usage for the next call.
         """
-        limit = detect_in_reply(raw)
+        limit = detect_in_reply(raw) or detect_empty(raw)
         if limit is not None:
             return Reply(token_limit=limit, raw=raw)
         state = self.state
@@ -253,6 +253,8 @@ class WrappedFunction:
             await world.conduct(call.read_usage(reply.raw))
             return reply.raw
         world.last = reply
+        if reply is not None and reply.error is not None:
+            world.raised.append(reply.error)
         self.state.take_late(world.conversation)
         note = ""
         try:
@@ -261,14 +263,15 @@ class WrappedFunction:
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
-            last = world.last
-            if last is None or error is not last.error:
+            if any(error is each for each in world.raised):
+                world.last = Reply(error=error)
+                if call.tried:
+                    mark_given_up(error)
+            else:
                 self.state.log.failed("compaction", error)
                 is_told = isinstance(error, FunctionError)
                 reason = error if is_told else f"it raised {type(error).__name__}"
                 note = f"could not compact: {reason}"
-            elif call.tried:
-                mark_given_up(error)
         else:
             shapes = () if io.asynchronous else streams.shapes(type(raw))
             if shapes and io.iterates not in shapes:

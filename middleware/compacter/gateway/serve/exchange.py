@@ -35,7 +35,7 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.protocols import Protocol
 from compacter.gateway.serve.targets import Target
 from compacter.gateway.serve.upstream import Headers, end_to_end
-from compacter.messages.refusals import detect_in_reply
+from compacter.messages.refusals import UNSAID, detect_in_reply
 
 # Headers that are valid for one body. With the first request's idempotency key, the server would
 # repeat its response.
@@ -150,7 +150,8 @@ class Exchange:
             raise
         finally:
             self.answered = time.monotonic()
-        self.refusals += detect_in_reply(answer) is not None
+        found = detect_in_reply(answer)
+        self.refusals += found is not None and found.source not in UNSAID
         return answer
 
     async def summary(self, /, **arguments: Any) -> Mapping[str, Any] | tuple[Any, ...]:

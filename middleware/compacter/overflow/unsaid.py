@@ -1,0 +1,55 @@
+"""Recognise refusals that do not say what is wrong, or that a request has too many bytes.
+
+Neither states a token limit, but a request that is too long may be the reason. Whether to try a
+smaller one is decided by the call, which knows the conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from compacter.overflow.detect import judge_error
+from compacter.overflow.signals import reasons, signals_of
+from compacter.overflow.table import default_table
+from compacter.overflow.text import BREAK
+
+Sign = Literal["", "bare", "bytes"]
+
+_BAD_REQUEST: Final = 400
+_TOO_LARGE: Final = 413
+# Most words of a text that says nothing: "Provider returned error", "Bad Request".
+_FEW_WORDS: Final = 3
+_MARKUP: Final = re.compile(r"<[^<>]{0,200}>|\b\w*(?:Error|Exception)\b")
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_NUMBER: Final = re.compile(r"\d{4,}")
+
+
+def sign_of(error: BaseException) -> Sign:
+    """Return what an error may be a sign of: ``bare`` for status 400 without a reason, ``bytes``
+    for a request with too many bytes; empty for any other.
+    """
+    verdict = judge_error(error, default_table())
+    if verdict.kind != "nothing":
+        return ""
+    for each in (error, *reasons(error)):
+        signals = signals_of(each)
+        if signals.status == _TOO_LARGE:
+            return "bytes"
+        if signals.status == _BAD_REQUEST:
+            return _sign_of_text(signals.text, verdict.rule, verdict.statement)
+    return ""
+
+
+def _sign_of_text(text: str, rule: str, statement: str) -> Sign:
+    # Representations of a body repeat what its members say.
+    pieces = [piece for piece in text.split(BREAK) if "{" not in piece]
+    words = {word for piece in pieces for word in _WORD.findall(_MARKUP.sub(" ", piece).lower())}
+    # Scripts without blanks have sentences of one word.
+    if sum(1 if word.isascii() else len(word) for word in words) <= _FEW_WORDS:
+        return "bare"
+    has = default_table().has
+    says_size = not rule and all(
+        has(statement, meaning) for meaning in ("exceed", "request", "limit", "length")
+    )
+    return "bytes" if says_size and len(_NUMBER.findall(statement)) > 1 else ""
