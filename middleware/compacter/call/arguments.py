@@ -107,8 +107,9 @@ class Binding:
     """
     server: Callable[[], str] = str
     """Returns the kind of client and its base URL; "" for a function, which has neither."""
-    has_one_server: bool = False
-    """Whether ``server`` differs by the caller alone, so that a model has one window."""
+    betas: Callable[[], str] | None = None
+    """Returns what alone of ``server`` can mean another context window; ``None`` if all of it
+    can."""
 
     # -- reading a call ----------------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ class Binding:
             messages=self.messages(args, kwargs),
             model=model if isinstance(model, str) else None,
             endpoint=" ".join(filter(None, (server, *places))),
-            place=" ".join(filter(None, ("" if self.has_one_server else server, *places))),
+            place=" ".join(filter(None, (self.betas() if self.betas else server, *places))),
             output_option=output_option,
             output_tokens=limits.get(output_option),
             beside=[value for name, value in options.items() if name in BESIDE and value],

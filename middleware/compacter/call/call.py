@@ -28,7 +28,7 @@ from compacter.call.unsaid import is_believed, make_smaller
 from compacter.compaction.sizes import MARGIN
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation, Trigger
-from compacter.messages.refusals import CUT, NO_ROOM, SEALED, UNSAID
+from compacter.messages.refusals import CUT, LOST, NO_ROOM, SEALED, UNSAID
 from compacter.messages.replies import Reply, tokens_read
 from compacter.options import TriggerFacts
 from compacter.overflow import TokenLimit
@@ -147,6 +147,8 @@ class Call(Attempt):
         limit = reply.token_limit
         if limit is not None and limit.source in UNSAID:
             return limit if is_believed(self, limit) else None
+        if limit is not None and limit.source == LOST:
+            return None if self.request.conversation.last_user is None else limit
         if limit is None or limit.source != NO_ROOM:
             return limit
         written = limit.output_tokens or 0

@@ -34,6 +34,9 @@ BARE = "a refusal without a reason"
 BYTES = "too many bytes"
 EMPTY = "an answer without text"
 CUT = "an answer that was cut off after a few tokens"
+LOST = "a user's message that the server has lost"
+"""Source of a limit that a server states by missing what the request has."""
+_SIGNS = {"bare": BARE, "bytes": BYTES, "lost": LOST}
 UNSAID = (BARE, BYTES, EMPTY, CUT)
 """Sources of what is only a sign that the request may be too long, as nothing says so. A call
 decides by the conversation whether to try a smaller request, once."""
@@ -88,7 +91,7 @@ def detect_unsaid(error: BaseException) -> TokenLimit | None:
     with suppress(Exception):  # An exception of an unknown object must not hide the provider's.
         sign = sign_of(error)
         if sign:
-            return TokenLimit(source=BARE if sign == "bare" else BYTES)
+            return TokenLimit(source=_SIGNS[sign])
     return None
 
 

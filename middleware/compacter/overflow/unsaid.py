@@ -1,6 +1,7 @@
-"""Recognise refusals that do not say what is wrong, or that a request has too many bytes.
+"""Recognise refusals that do not say what is wrong, or that a request has too many bytes, or none
+of the user's messages.
 
-Neither states a token limit, but a request that is too long may be the reason. Whether to try a
+None of them states a token limit, but a request that is too long may be the reason. Whether to try a
 smaller one is decided by the call, which knows the conversation.
 """
 
@@ -12,9 +13,9 @@ from typing import Final, Literal
 from compacter.overflow.detect import judge_error
 from compacter.overflow.signals import reasons, signals_of
 from compacter.overflow.table import default_table
-from compacter.overflow.text import BREAK
+from compacter.overflow.text import BREAK, normalise
 
-Sign = Literal["", "bare", "bytes"]
+Sign = Literal["", "bare", "bytes", "lost"]
 
 _BAD_REQUEST: Final = 400
 _TOO_LARGE: Final = 413
@@ -27,13 +28,16 @@ _NUMBER: Final = re.compile(r"\d{4,}")
 
 def sign_of(error: BaseException) -> Sign:
     """Return what an error may be a sign of: ``bare`` for status 400 without a reason, ``bytes``
-    for a request with too many bytes; empty for any other.
+    for a request with too many bytes, ``lost`` if the server has no message of the user's; empty
+    for any other.
     """
     verdict = judge_error(error, default_table())
     if verdict.kind != "nothing":
         return ""
     for each in (error, *reasons(error)):
         signals = signals_of(each)
+        if default_table().has(normalise(signals.text), "lost"):
+            return "lost"
         if signals.status == _TOO_LARGE:
             return "bytes"
         if signals.status == _BAD_REQUEST:

@@ -90,7 +90,10 @@ class Exchange:
         plain = protocol.summary_url(self.url, None).copy_with(query=None)
         # Part of the memory's scope: compactions are not shared with other callers or servers, and
         # are shared by streams and plain calls.
-        server = f"serve {plain} {caller} {target.summarizer or ''}"
+        betas = b" ".join(value for name, value in self.headers if name == b"anthropic-beta").decode(
+            "latin-1"
+        )
+        server = f"serve {plain} {caller} {target.summarizer or ''} {betas}"
         binding = protocol.binding(
             wire_format=protocol.wire_format,
             messages_param=protocol.param,
@@ -98,7 +101,7 @@ class Exchange:
             output_param=protocol.output_param or output_param(target.upstream),
             summary_function=self.summary,
             server=lambda: server,
-            has_one_server=True,
+            betas=lambda: betas,
         )
         create: Any = Exchange.create
         if protocol.binding is Responses:
