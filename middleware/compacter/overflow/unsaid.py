@@ -48,12 +48,16 @@ def sign_of(error: BaseException) -> Sign:
 def _sign_of_text(text: str, rule: str, statement: str) -> Sign:
     # Representations of a body repeat what its members say.
     pieces = [piece for piece in text.split(BREAK) if "{" not in piece]
-    words = {word for piece in pieces for word in _WORD.findall(_MARKUP.sub(" ", piece).lower())}
-    # Scripts without blanks have sentences of one word.
-    if sum(1 if word.isascii() else len(word) for word in words) <= _FEW_WORDS:
+    if not rule and pieces and all(map(_says_little, pieces)):
         return "bare"
     has = default_table().has
     says_size = not rule and all(
         has(statement, meaning) for meaning in ("exceed", "request", "limit", "length")
     )
     return "bytes" if says_size and len(_NUMBER.findall(statement)) > 1 else ""
+
+
+def _says_little(text: str) -> bool:
+    words = set(_WORD.findall(_MARKUP.sub(" ", text).lower()))
+    # Scripts without blanks have sentences of one word.
+    return sum(1 if word.isascii() else len(word) for word in words) <= _FEW_WORDS
