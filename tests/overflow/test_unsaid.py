@@ -29,13 +29,13 @@ def message(text: str, **more: Any) -> str:
 
 def by_openai(status: int, body: str) -> Exception:
     response = httpx.Response(status, text=body, request=httpx.Request("POST", "http://localhost"))
-    return openai.OpenAI(api_key="none")._make_status_error_from_response(response)  # noqa: SLF001
+    return openai.OpenAI(api_key="none")._make_status_error_from_response(response)
 
 
 def by_anthropic(status: int, body: str) -> Exception:
     response = httpx.Response(status, text=body, request=httpx.Request("POST", "http://localhost"))
     client = anthropic.Anthropic(api_key="none")
-    return client._make_status_error_from_response(response)  # noqa: SLF001
+    return client._make_status_error_from_response(response)
 
 
 def by_litellm(status: int, body: str) -> Exception:

@@ -242,9 +242,7 @@ class Binding:
     def _choose_members(self, options: Options, *, native: bool) -> Options:
         """Return the members of an option that a request for a summary keeps."""
         return {
-            name: value
-            for name, value in options.items()
-            if self.keeps(name, value, native=native)
+            name: value for name, value in options.items() if self.keeps(name, value, native=native)
         }
 
     def keeps(self, name: str, value: object, *, native: bool) -> bool:

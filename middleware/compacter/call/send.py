@@ -87,10 +87,10 @@ class Sender:
         that server.
         """
         last = self.last
-        if last is not None and last.token_limit is not None and last.error is None:
-            # A stream that has ended without content may be handed back; it was read to its end.
-            if last.token_limit.source not in UNSAID:
-                await streams.close(self.io, last.raw)
+        limit = None if last is None or last.error is not None else last.token_limit
+        # A stream that has ended without content may be handed back; it was read to its end.
+        if last is not None and limit is not None and limit.source not in UNSAID:
+            await streams.close(self.io, last.raw)
         args = self.args
         kwargs = self.kwargs
         binding = self.binding

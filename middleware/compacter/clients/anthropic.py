@@ -69,9 +69,7 @@ class Messages(Binding):
         A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
         in the prefix.
         """
-        args, changed = Binding.summary_call(
-            self, args, kwargs, wire, prompt, limit, prefix, form
-        )
+        args, changed = Binding.summary_call(self, args, kwargs, wire, prompt, limit, prefix, form)
         beside = [kwargs.get("system"), kwargs.get("tools")]
         if (
             prefix is not None

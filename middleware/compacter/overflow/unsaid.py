@@ -1,8 +1,8 @@
 """Recognise refusals that do not say what is wrong, or that a request has too many bytes, or none
 of the user's messages.
 
-None of them states a token limit, but a request that is too long may be the reason. Whether to try a
-smaller one is decided by the call, which knows the conversation.
+None of them states a token limit, but a request that is too long may be the reason. Whether to try
+a smaller one is decided by the call, which knows the conversation.
 """
 
 from __future__ import annotations

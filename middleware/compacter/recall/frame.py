@@ -215,8 +215,8 @@ def _split(blocks: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _may_hold(messages: Sequence[Message]) -> bool:
-    """Return whether any message may have quotes or a summary; must be fast, as each call checks the caller's
-    whole history.
+    """Return whether any message may have quotes or a summary; must be fast, as each call checks
+    the caller's whole history.
     """
     for message in messages:
         content = message.get("content") if type(message) is dict else field(message, "content")

@@ -90,9 +90,9 @@ class Exchange:
         plain = protocol.summary_url(self.url, None).copy_with(query=None)
         # Part of the memory's scope: compactions are not shared with other callers or servers, and
         # are shared by streams and plain calls.
-        betas = b" ".join(value for name, value in self.headers if name == b"anthropic-beta").decode(
-            "latin-1"
-        )
+        betas = b" ".join(
+            value for name, value in self.headers if name == b"anthropic-beta"
+        ).decode("latin-1")
         server = f"serve {plain} {caller} {target.summarizer or ''} {betas}"
         binding = protocol.binding(
             wire_format=protocol.wire_format,
