@@ -33,7 +33,7 @@ PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
 PURE_FILES = tuple(
-    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "world")
+    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "unsaid", "world")
 )
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """Parts of the front that the rooms may import: they are data."""

@@ -33,7 +33,7 @@ class Server:
         self.reasons = reasons
         self.requests: list[list[Any]] = []
 
-    def __call__(self, messages: list[Any], model: str = "m", **options: Any) -> str:
+    def __call__(self, messages: Any, model: str = "m", **options: Any) -> str:
         self.requests.append(messages)
         form = self.dialect.format
         speakers = [form.speaker(message) for message in messages]

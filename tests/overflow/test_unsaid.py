@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import anthropic
 import httpx
-import litellm
 import openai
 import pytest
 
 from compacter import detect_token_limit
 from compacter.overflow.unsaid import sign_of
+
+litellm: Any = pytest.importorskip("litellm")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,12 +35,12 @@ def by_openai(status: int, body: str) -> Exception:
 
 def by_anthropic(status: int, body: str) -> Exception:
     response = httpx.Response(status, text=body, request=httpx.Request("POST", "http://localhost"))
-    client = anthropic.Anthropic(api_key="none")
+    client: Any = anthropic.Anthropic(api_key="none")
     return client._make_status_error_from_response(response)
 
 
 def by_litellm(status: int, body: str) -> Exception:
-    kind = litellm.BadRequestError if status == 400 else litellm.APIError
+    kind: Any = litellm.BadRequestError if status == 400 else litellm.APIError
     given: dict[str, Any] = {"message": f"OpenAIException - {body}", "model": "m"}
     given |= {"llm_provider": "openai"} | ({} if status == 400 else {"status_code": status})
     return kind(**given)

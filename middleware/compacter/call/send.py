@@ -77,6 +77,12 @@ class Sender:
 
     # -- the wrapped function ----------------------------------------------------------------------
 
+    def take(self, reply: Reply | None) -> None:
+        """Take the reply of a quiet call as the last one."""
+        self.last = reply
+        if reply is not None and reply.error is not None:
+            self.raised.append(reply.error)
+
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
         (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of

@@ -252,9 +252,7 @@ class WrappedFunction:
         if reply is not None and reply.token_limit is None:
             await world.conduct(call.read_usage(reply.raw))
             return reply.raw
-        world.last = reply
-        if reply is not None and reply.error is not None:
-            world.raised.append(reply.error)
+        world.take(reply)
         self.state.take_late(world.conversation)
         note = ""
         try:

@@ -16,7 +16,6 @@ from compacter.messages.replies import (
     WRITTEN,
     counts_reasoning,
     finish_of,
-    is_text_empty,
     is_without_content,
     read_stream,
     usage_of,
@@ -53,10 +52,10 @@ _ENDED = frozenset(("stop", "tool_calls", "function_call", None))
 _FINISHED = frozenset(("end_turn", "tool_use", "stop_sequence", "completed"))
 # Finish reasons of replies that may be empty as the request was too long.
 _MAY_BE_EMPTY = frozenset((*_ENDED, *_FINISHED, *_CUT_OFF)) - {"tool_calls", "tool_use"}
+# States of a response that is made in the background.
+_UNFINISHED = ("queued", "in_progress", "cancelled", "failed")
 # Members that only complete replies have.
-_COMPLETE = frozenset(
-    ("stop_reason", "candidates", "output", "done", "usage_metadata", "usageMetadata", "stopReason")
-)
+_COMPLETE = frozenset(("stop_reason", "candidates", "output", "done", "stopReason"))
 # Members with the error of a reply; FastAPI's is `detail`.
 _ERRORS = ("error", "errors", "detail")
 # Paths to the answer of a reply.
@@ -122,21 +121,42 @@ def _empty(tokens: int) -> TokenLimit:
 
 
 def _is_empty(reply: Json) -> bool:
-    # Every quiet call runs this: the first lines are for the usual reply, which has a text.
+    # Every quiet call runs this: the first lines are for the usual reply, which has content.
     members = _members(reply)
     choices = members.get("choices")
     if choices:
-        message = _members(choices[0]).get("message")
+        choice = _members(choices[0])
+        message = choice.get("message")
         if message is None or _members(message).get("content"):
             return False
-    elif _COMPLETE.isdisjoint(members):
-        return False
-    content = members.get("content")
-    if content and (type(content) is str or not is_text_empty(content[0])):
+        if choice.get("finish_reason") not in _MAY_BE_EMPTY:
+            return False
+    elif _is_partial(members) or _has_content(_first_blocks(members)):
         return False
     if finish_of(reply) not in _MAY_BE_EMPTY or not is_without_content(reply):
         return False
     return not usage_of(reply)[1] and not counts_reasoning(reply)
+
+
+def _is_partial(members: Mapping[str, Json]) -> bool:
+    return _COMPLETE.isdisjoint(members) or members.get("status") in _UNFINISHED
+
+
+def _first_blocks(members: Mapping[str, Json]) -> Json:
+    """Return the blocks of a reply of another kind than chat completions."""
+    output = members.get("output")
+    if type(output) is list:
+        return output and (_members(output[-1]).get("content") or output)
+    if output:
+        return _members(_members(output)["message"]).get("content")
+    candidates = members.get("candidates")
+    if candidates:
+        return _members(_members(candidates[0]).get("content") or {}).get("parts")
+    return members.get("content")
+
+
+def _has_content(blocks: Json) -> bool:
+    return bool(blocks) and (type(blocks) is str or _members(blocks[0]).get("text") != "")
 
 
 def detect_in_reply(reply: object) -> TokenLimit | None:

@@ -184,11 +184,6 @@ def is_without_content(reply: object) -> bool:
     return is_silent and not any(map(is_reasoning, _parts(reply)))
 
 
-def is_text_empty(part: object) -> bool:
-    """Return whether a part is an empty text."""
-    return text_of(part) == ""
-
-
 def is_reasoning(part: object) -> bool:
     """Return whether a part is a thought of the model."""
     kind = word(part, "type")
