@@ -294,6 +294,7 @@ class ByHand:
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"
             )
         from compacter.call.perform import Performer
+        from compacter.call.pump import pump
         from compacter.compaction.run import compact
 
         options = self._state.options
@@ -316,7 +317,7 @@ class ByHand:
                 )
             models.check_installed(f"model={model!r}")
         performer = Performer(state=self._state, io=io, model=model, large=large)
-        made = await performer.conduct(compact(planned, performer.world))
+        made = await pump(compact(planned), performer)
         if made is None:
             fits = planned.fits_size(planned.original_data_size)
             return CompactionResult(list(messages), fits=fits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dialects import DIALECTS, PICTURE, parts_of
@@ -213,7 +213,7 @@ def test_media_are_replaced_by_notes_and_everything_else_stays(name: str) -> Non
 def test_a_picture_in_a_result_is_replaced_and_its_text_stays() -> None:
     source = {"type": "base64", "media_type": "image/png", "data": PICTURE}
     text = {"type": "text", "text": "page 1"}
-    block = {
+    block: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": "c1",
         "content": [text, {"type": "image", "source": source}],

@@ -36,14 +36,16 @@ def by_openai(status: int, body: str) -> Exception:
 def by_anthropic(status: int, body: str) -> Exception:
     response = httpx.Response(status, text=body, request=httpx.Request("POST", "http://localhost"))
     client: Any = anthropic.Anthropic(api_key="none")
-    return client._make_status_error_from_response(response)
+    error: Exception = client._make_status_error_from_response(response)
+    return error
 
 
 def by_litellm(status: int, body: str) -> Exception:
     kind: Any = litellm.BadRequestError if status == 400 else litellm.APIError
     given: dict[str, Any] = {"message": f"OpenAIException - {body}", "model": "m"}
     given |= {"llm_provider": "openai"} | ({} if status == 400 else {"status_code": status})
-    return kind(**given)
+    error: Exception = kind(**given)
+    return error
 
 
 MAKERS = [by_openai, by_anthropic]

@@ -14,7 +14,7 @@ from compacter.call.option_names import Form, other_form
 from compacter.call.request import ConversationState, Request
 from compacter.call.state import GiveUps, State
 from compacter.compaction.conversation import join_users, origins_of
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.events import PreparationFailed
 from compacter.messages.fields import dig, first
 from compacter.messages.format import Message
@@ -83,6 +83,14 @@ class Sender:
         if reply is not None and reply.error is not None:
             self.raised.append(reply.error)
 
+    def hands_back(self, error: Exception) -> bool:
+        """Return whether the wrapped function has raised an exception, which then counts as the
+        last reply.
+        """
+        is_own = any(error is each for each in self.raised)
+        self.last = Reply(error=error) if is_own else self.last
+        return is_own
+
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
         (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of
@@ -146,7 +154,7 @@ class Sender:
     # -- the summarizer ----------------------------------------------------------------------------
 
     async def request_summary(
-        self, question: AskSummarizer, seconds: float | None, *, is_second: bool = False
+        self, question: Ask, seconds: float | None, *, is_second: bool = False
     ) -> Reply:
         """Send a prompt, wait ``seconds`` at most, and add its costs to the totals. If the server
         refuses the form of the request, send the prompt once more in another.
@@ -180,7 +188,7 @@ class Sender:
         )
         return reply
 
-    def _learn_form(self, error: Exception, question: AskSummarizer) -> bool:
+    def _learn_form(self, error: Exception, question: Ask) -> bool:
         """Return whether the server has refused the form of a request for a summary; note the one
         for the next request.
         """
@@ -212,7 +220,7 @@ class Sender:
         """Form in which the server takes requests for summaries, as far as it is known."""
         return self.state.forms.get(self._form_key, USUAL)
 
-    async def _summary_request(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+    async def _summary_request(self, question: Ask) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
         option ``summarizer``, the wrapped function itself, or litellm.
         """

@@ -13,6 +13,7 @@ from typing import ClassVar
 from compacter.call.reduce import Attempt, compact_history
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
+from compacter.effects import Flow
 from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind
@@ -49,7 +50,7 @@ def is_believed(call: Attempt, limit: TokenLimit) -> bool:
     return call.calibration.tokens(request.size) >= least
 
 
-async def make_smaller(call: Attempt, limit: TokenLimit) -> str:
+def make_smaller(call: Attempt, limit: TokenLimit) -> Flow[str]:
     """Compact the history; for too many bytes, take out old pictures if there are any. Return a
     description; empty if nothing was changed.
     """
@@ -58,7 +59,7 @@ async def make_smaller(call: Attempt, limit: TokenLimit) -> str:
     if limit.source == BYTES and _has_media(read, 0, _newest_answer(read)):
         call.options = options.model_copy(update={"strategy": (LeaveOutMedia(),), "fallback": ()})
     try:
-        return await compact_history(call, call.target(), "token_limit")
+        return (yield from compact_history(call, call.target(), "token_limit"))
     except CompactionError:
         return ""
     finally:

@@ -19,6 +19,7 @@ from compacter.call.arguments import Args, Binding, Named, characters_sent, need
 from compacter.call.call import Call
 from compacter.call.log import outside
 from compacter.call.perform import Performer
+from compacter.call.pump import pump
 from compacter.call.recalls import answer_recalls, fault_of, with_recall
 from compacter.call.request import Request, may_be_cut
 from compacter.call.state import GiveUps, State, mark_given_up
@@ -250,19 +251,18 @@ class WrappedFunction:
             return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
         world, call = read
         if reply is not None and reply.token_limit is None:
-            await world.conduct(call.read_usage(reply.raw))
+            await pump(call.read_usage(reply.raw), world)
             return reply.raw
         world.take(reply)
         self.state.take_late(world.conversation)
         note = ""
         try:
-            raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
-            raw = await world.conduct(answer_recalls(call, raw))
+            raw = await pump(call.complete() if reply is None else call.recover(reply), world)
+            raw = await pump(answer_recalls(call, raw), world)
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
-            if any(error is each for each in world.raised):
-                world.last = Reply(error=error)
+            if world.hands_back(error):
                 if call.tried:
                     mark_given_up(error)
             else:
@@ -401,7 +401,7 @@ class WrappedFunction:
             history=history,
             version=getattr(history, "version", None),
         )
-        call = Call(options, request, calibration, world.conversation, world=world.world)
+        call = Call(options, request, calibration, world.conversation)
         call.watched = bool(state.event_hooks)
         return world, call
 
