@@ -169,6 +169,8 @@ class Call(Attempt):
         limit = self.limit
         is_sealed = limit.source == SEALED
         rounds = len(self.tried)
+        if self.is_vetoed:
+            reason = "before_compaction vetoed the compaction"
         if refused.error and is_sealed and not rounds:
             raise refused.error
         target = self.target()
@@ -188,6 +190,8 @@ class Call(Attempt):
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
         helps = "" if is_sealed else advice(self.request, self.calibration, limit.limit)
+        if self.is_vetoed:
+            helps = " What helps: let before_compaction return the plan, or no value."
         add_note(
             refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
         )
