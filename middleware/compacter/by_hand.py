@@ -8,14 +8,20 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Sizes
-from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
+from compacter.errors import (
+    ConfigurationError,
+    InvalidHistoryError,
+    check_text,
+    whole_number,
+    with_hints,
+)
 from compacter.events import CompactionEvent
 from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, MessageFormat, get_format
@@ -40,6 +46,7 @@ _NOT_MESSAGES = (
 )
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
 class CompactionResult(Table):
     """The new messages, and those that the compaction removed."""
@@ -74,10 +81,12 @@ class CompactionResult(Table):
             )
 
 
+@with_hints
 class ByHand:
     """Methods of a ``Compacter`` that take a list of messages and call no wrapped function."""
 
     _state: State
+    _shown_as: ClassVar = "Compacter"
 
     def window(self, model: str | None) -> int | None:
         """Return a model's context window in tokens: from an error, else from litellm's table;
@@ -339,8 +348,9 @@ def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  #
     list.
     """
     if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
+        inside = "; pass its .messages" if hasattr(messages, "messages") else ""
         raise ConfigurationError(
-            f"messages takes a list of messages, not {type(messages).__name__}"
+            f"messages takes a list of messages, not {type(messages).__name__}{inside}"
         )
     checked: list[Message] = list(messages)
     for index, message in enumerate(checked):

@@ -12,7 +12,7 @@ from typing import Any, Never, Self, TypeVar, Unpack, overload
 
 from compacter.by_hand import ByHand, CompactionResult
 from compacter.call.state import State
-from compacter.errors import ConfigurationError, check_text
+from compacter.errors import ConfigurationError, check_text, seconds, with_hints
 from compacter.events import CompactionEvent, Totals
 from compacter.messages.format import get_format
 from compacter.options import CompacterOptions, Options, validated
@@ -27,6 +27,7 @@ F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
 
 
+@with_hints
 class Compacter(ByHand):
     """Wraps completion calls: if a provider refuses a request as too long, the history is compacted
     and sent again.
@@ -95,6 +96,14 @@ class Compacter(ByHand):
                 self._state.log.write(
                     "warning", "compacter.unknown_model", doubt, {"model": summarizer}
                 )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in Options.model_fields:
+            raise AttributeError(
+                f"{name} cannot be assigned: pass it, Compacter({name}=...), or make a copy, "
+                f"compacter.replace({name}=...)"
+            )
+        super().__setattr__(name, value)
 
     # -- other constructors ------------------------------------------------------------------------
 
@@ -289,6 +298,7 @@ class Compacter(ByHand):
         Args:
             timeout: Longest wait in seconds; ``None`` for no limit.
         """
+        _check_wait(timeout)
         return run(self._state.preparations.drain(SYNC, timeout))
 
     async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as ``drain``
@@ -297,6 +307,7 @@ class Compacter(ByHand):
         Args:
             timeout: Longest wait in seconds; ``None`` for no limit.
         """
+        _check_wait(timeout)
         return await self._state.preparations.drain(ASYNC, timeout)
 
     # -- used by a History -------------------------------------------------------------------------
@@ -314,6 +325,11 @@ class Compacter(ByHand):
             event: Event of that compaction.
         """
         self._state.history_changed(event)
+
+
+def _check_wait(timeout: float | None) -> None:
+    if timeout:
+        seconds("timeout", timeout)
 
 
 # Every option with its default, for ``help()`` and notebooks. Functions do not declare it, so type

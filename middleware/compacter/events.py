@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from compacter.errors import UnknownFieldError
+from compacter.errors import UnknownFieldError, with_hints
 from compacter.text.table import Table
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
@@ -362,6 +362,7 @@ class RetriesExhausted(Event):
     """Size of the last refused request in tokens, as the provider's error stated it."""
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
 class Totals(Table):
     """Totals of a ``Compacter`` since it was made; tokens and cost are those of the summarizer."""

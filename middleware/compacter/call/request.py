@@ -11,7 +11,7 @@ from json import JSONEncoder
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, join_users, origins_of
 from compacter.compaction.sizes import Calibration
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
@@ -116,6 +116,11 @@ class Request:
         return self.messages is not self.original or bool(self.archive)
 
     @property
+    def alternates(self) -> bool:
+        """Whether user and assistant must alternate."""
+        return self.format.alternates if self.alternate is None else self.alternate
+
+    @property
     def offers_recall(self) -> bool:
         """Whether it is sent with the tool ``recall``."""
         return bool(self.tools) and self.is_compacted
@@ -148,6 +153,10 @@ class Request:
             from compacter.recall.frame import place
 
             messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
+        if self.is_compacted and self.alternates:
+            # The changes above have made other objects.
+            origins = origins_of(self.original, self.messages)
+            messages = join_users(self.format, messages, origins, self.conversation.prior)
         return messages if self.sealed else self.format.without_sealed(messages)[0]
 
     def output_that_counts(self, limit: TokenLimit) -> int:
@@ -178,6 +187,9 @@ class ConversationState:
     """Size of the messages that had to stay, in characters, when a call was given up although its
     history was compacted; 0 if no call was. Another compaction would not help while they are as
     large."""
+    doubted_size: int = 0
+    """Size of the request, in characters, after which a smaller one was tried on a mere sign, and
+    did not help. No sign is believed until a larger request has been answered."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 

@@ -171,6 +171,12 @@ def _adapt(state: State, target: Any) -> Any:
         return _adapter("clients.litellm").wrap_named(state, target)
     if isinstance(target, MethodType):
         return _adapt_method(state, target)
+    module = target.__module__ if inspect.isfunction(target) else type(target).__module__
+    if module.partition(".")[0] in _BY_ADDRESS:
+        raise TypeError(
+            f"compacter cannot wrap {_describe_target(target)}: its package takes an address, so "
+            f"give it that of `compacter serve`, as {page('frameworks/index', 'others')} shows"
+        )
     name = next(filter(None, map(_client_of, type(target).__mro__)), None)
     if name is None:
         return None
@@ -303,20 +309,44 @@ def _call_on(target: object, method: FunctionType) -> Any:
     return call
 
 
-_METHODS = ("chat.complete", "chat.completions.create", "chat_completion", "chat")
+_METHODS = (
+    "chat.complete",
+    "chat.completions.create",
+    "chat_completion",
+    "chat",
+    "complete",
+    "completion",
+)
 """Paths of the method that answers, in clients of other vendors."""
+_TAKES_CLIENT = ("client", "async_client")
+"""Arguments with which a framework's model takes a vendor's client."""
+_INNER = ("model", "service")
+"""Attributes of an agent that have its model."""
+_BY_ADDRESS = frozenset({"claude_agent_sdk", "mirascope"})
+"""Packages that make their clients themselves, or call a program: they take an address."""
 
 
 def _hint(target: object) -> str:
+    """Return what to wrap in place of a target that cannot be wrapped."""
+    name = target.__name__ if isinstance(target, ModuleType) else "client"
     for path in _METHODS:
         with contextlib.suppress(Exception):
             method = functools.reduce(getattr, path.split("."), target)
             if callable(method) and bind(method) is not None:
-                return f"wrap its method, compacter.wrap(client.{path})"
+                return f"wrap its method, compacter.wrap({name}.{path})"
     if inspect.isclass(target):
         return "it is a class, so wrap an object of it"
     if inspect.isawaitable(target):
         return "it is the result of a call, so wrap the function"
+    for part in (target, *(getattr(target, inner, None) for inner in _INNER)):
+        with contextlib.suppress(TypeError, ValueError):  # Some built-in classes have no signature.
+            kind = type(part)
+            parameters = inspect.signature(kind).parameters
+            given = ", ".join(
+                f"{each}=compacter.wrap(...)" for each in _TAKES_CLIENT if each in parameters
+            )
+            if given:
+                return f"give it a wrapped client, {kind.__name__}({given}, ...)"
     what = (
         "pass a client of openai, anthropic, google.genai, bedrock-runtime or litellm, or a "
         "function that takes messages"

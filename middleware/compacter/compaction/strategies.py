@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.summarize import NoArguments, Summarize
 from compacter.effects import Ask
-from compacter.errors import ConfigurationError, whole_number
+from compacter.errors import ConfigurationError, whole_number, with_hints
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
@@ -113,6 +113,7 @@ _LEAST = 100
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 
+@with_hints
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearToolResults:
     """Replaces each old, large tool result with a receipt of its size. Tool calls stay paired with
@@ -165,6 +166,7 @@ class ClearToolResults:
         return _RECEIPT.format(size=original_size(text))
 
 
+@with_hints
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shorten:
     """Shortens the largest messages until the request fits. Beginning and end are kept, with a
@@ -292,8 +294,8 @@ def _as_strategy(value: object) -> CompactionStrategy:
         function: Callable[[CompactionPlan], Any] = value
         return FunctionStrategy(function, name.strip("<>"))
     meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
+    helps = f"; say {meant.__name__}()" if meant else ""
     raise ConfigurationError(
-        "takes a strategy such as Summarize(), with a text `name` and `compact(plan)`, "
-        "or a function of a plan; one that is not async, as it is not awaited; "
-        f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
+        "takes a strategy such as Summarize() or Truncate(), a function of a plan, or a list of "
+        f"these, not async; not {value!r}{helps}"
     )

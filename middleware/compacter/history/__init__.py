@@ -19,6 +19,7 @@ from compacter.errors import (
     InvalidHistoryError,
     check_text,
     whole_number,
+    with_hints,
 )
 from compacter.memory.record import conversation_digest, openings, restore_bytes, storable
 from compacter.messages.format import Message, get_format
@@ -31,8 +32,6 @@ from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
-
-
 VERSION = 1
 
 
@@ -51,6 +50,7 @@ class Snapshot(BaseModel):
     archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
 
 
+@with_hints
 class History(UserList[Message]):
     """A mutable sequence of messages, accepted wherever a message list is.
 
@@ -170,8 +170,8 @@ class History(UserList[Message]):
             index: Position of the message.
             pinned: Whether it is pinned from now on.
         """
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"there is no message {index}: the history has {len(self)}")
+        if index not in range(-len(self), len(self)):
+            raise IndexError(f"there is no message {index!r}: the history has {len(self)}")
         message = self.data[index]
         self._pinned = [other for other in self._pinned if other is not message]
         if pinned:

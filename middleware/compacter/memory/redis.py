@@ -9,7 +9,7 @@ from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter.errors import ConfigurationError, seconds
+from compacter.errors import ConfigurationError, seconds, with_hints
 from compacter.memory.protocol import Claim, HeldClaim
 from compacter.memory.record import Record
 from compacter.memory.stored import (
@@ -34,6 +34,7 @@ _STEPS = 10
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end"
 
 
+@with_hints
 class RedisMemory(StoringMemory):
     """Memory in a Redis server.
 
@@ -73,9 +74,7 @@ class RedisMemory(StoringMemory):
         try:
             import redis
         except ImportError as error:
-            raise ImportError(
-                'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
-            ) from error
+            raise ImportError("compacter's Redis memory needs: pip install redis") from error
         self._client: Any = _check_client(_connect(url, deadline))
         super().__init__(_address(self._client), deadline, encryption)
         self.ttl = seconds("ttl", ttl)

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from compacter.errors import ConfigurationError, seconds, whole_number
+from compacter.errors import ConfigurationError, seconds, whole_number, with_hints
 from compacter.memory.protocol import Claim, HeldClaim
 from compacter.memory.record import Record
 from compacter.memory.stored import (
@@ -69,6 +69,7 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+@with_hints
 class SQLiteMemory(StoringMemory):
     """Memory in a SQLite file, which is created if missing, readable by its owner only.
 

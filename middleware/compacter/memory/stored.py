@@ -45,9 +45,7 @@ def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
     try:
         from cryptography.fernet import Fernet, MultiFernet
     except ImportError as error:
-        raise ImportError(
-            'compacter\'s encryption needs: pip install "llm-compacter[encryption]"'
-        ) from error
+        raise ImportError("compacter's encryption needs: pip install cryptography") from error
     try:
         return MultiFernet(map(Fernet, [given] if isinstance(given, (str, bytes)) else given))
     except (TypeError, ValueError):
