@@ -250,7 +250,7 @@ def without_empty_heads(html: str) -> str:
 
 
 NUMBER = re.compile(
-    r"(?:[-+$]?\d[\d,.]*(?: (?:of [\d,]+|%|ms|us|s|MB|KB|kB|GB))?|none|-|)(?: \([^)]*\))?"
+    r"(?:[-+$]?\d[\d,]*(?:\.\d+)?(?: (?:of [\d,]+|%|ms|us|s|MB|KB|kB|GB))?|none|-|)(?: \([^)]*\))?"
 )
 """Text of a cell in a column of numbers."""
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
@@ -291,6 +291,8 @@ def _named(table: str) -> str:
 
         def cell(begin: re.Match[str]) -> str:
             column = next(at, -1)
+            if not any(names):
+                return "<td"
             marks = f'<td data-head="{escape(names[column] if column < len(names) else "")}"'
             if column < len(numbers) and numbers[column] and not begin[1]:
                 share = _share(texts[column]) / (most[column] or 1)

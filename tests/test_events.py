@@ -15,6 +15,7 @@ from compacter.events import (
     UNTOLD,
     CompactionSkipped,
     Event,
+    Totals,
 )
 from compacter.recall.passages import Passage
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
@@ -318,7 +319,7 @@ class TestAHookThatMakesTheCallAgain:
 
 
 def test_totals_show_a_cost_without_the_noise_of_floating_point() -> None:
-    assert "cost               0.00737\n" in f"{Totals(cost=0.1 + 0.2 - 0.29263)}\n"
+    assert "cost              0.00737\n" in f"{Totals(cost=0.1 + 0.2 - 0.29263)}\n"
 
 
 def test_a_notebook_shows_a_compacter_and_a_passage_as_tables() -> None:
