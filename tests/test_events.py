@@ -176,7 +176,7 @@ class TestOrder:
             ({}, ["CompactionStarted", "SummaryProgress", "SummaryProgress", "CompactionEvent"]),
             (
                 {"summarizer": summarizer(fail="raises")},
-                ["CompactionStarted", "SummaryProgress", "CompactionFailed", "CompactionEvent"],
+                ["CompactionStarted", "CompactionFailed", "CompactionEvent"],
             ),
         ],
         ids=["fits", "compacted", "failed summary"],
@@ -190,9 +190,13 @@ class TestOrder:
             summarizer=summarizer(), on_event=told.append, before_compaction=lambda plan: False
         ).wrap(ScriptedModel(window=900).completion)
 
-        with pytest.raises(TokenLimitError):
+        with pytest.raises(TokenLimitError) as refused:
             completion("m", talk())
 
+        (note,) = refused.value.__notes__
+        assert "before_compaction vetoed the compaction" in note
+        assert "What helps: let before_compaction return the plan" in note
+        assert "max_retries" not in note
         assert [type(event).__name__ for event in told] == ["CompactionSkipped", "RetriesExhausted"]
         assert isinstance(told[0], CompactionSkipped)
         assert told[0].reason == "vetoed"

@@ -33,7 +33,8 @@ PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
 PURE_FILES = tuple(
-    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "effects")
+    f"call/{name}.py"
+    for name in ("call", "incompressible", "reduce", "request", "unsaid", "effects")
 )
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """Parts of the front that the rooms may import: they are data."""

@@ -23,7 +23,7 @@ from compacter.errors import (
     with_hints,
 )
 from compacter.events import CompactionEvent
-from compacter.memory.record import conversation_digest
+from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
 from compacter.recall.passages import Passage
@@ -170,7 +170,7 @@ class ByHand:
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
-            or conversation_digest(form, left),
+            or conversation_digest(openings(form, left)),
             target=budget,
             summary=summary,
             is_required=budget is not None,

@@ -176,18 +176,17 @@ class CompactionStarted(Event):
 
 
 class SummaryProgress(Event):
-    """Sent before each request for a summary, if the messages are given to the summarizer in
-    pieces.
-    """
+    """Sent after each answer of the summarizer, if the messages are given to it in pieces."""
 
-    _words = "piece {piece:,} of {pieces:,} is summarized"
+    _words = "piece {piece:,} of {pieces:,} was summarized"
 
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     piece: int
-    """Number of the piece, from 1; repeated if an answer was refused."""
+    """Number of the piece, from 1."""
     pieces: int
-    """Number of pieces, which grows if the summarizer refuses one as too long."""
+    """Number of pieces. It grows if the summarizer refuses one as too long; an event whose share
+    would be smaller than that of the one before is left out."""
 
 
 class _Failure(BaseModel):

@@ -35,6 +35,7 @@ from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
+from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
@@ -84,7 +85,11 @@ class Performer(Sender):
 
     async def perform(self, effect: Effect[Any], /) -> Any:
         """Carry out an effect, and return its answer."""
-        return await _METHODS[type(effect)](self, effect)
+        answer = await _METHODS[type(effect)](self, effect)
+        if isinstance(answer, View) or (isinstance(effect, Send) and answer.token_limit):
+            # So far the history was only read. What follows takes many times as long.
+            self.large = self.large or (self.io.asynchronous and is_large(self.request.original))
+        return answer
 
     async def _compute(self, work: Callable[[], T], *, slow: object = False) -> T:
         """Return the result of a computation; run it in a thread if it is ``slow`` or the history
@@ -158,7 +163,7 @@ class Performer(Sender):
 
     async def _view(self) -> View | None:
         """Return the view of the compaction in force, or of the one made ahead."""
-        view: View | None = await self._use_memory("view")
+        view: View | None = await self._use_memory("view", self.request.openings)
         if view is not None:
             self.calibration.assume_window(view.window)
         return view
@@ -278,6 +283,8 @@ class Performer(Sender):
                 return
             if self.place in preparations.crowded:
                 return
+            # The call was perhaps too quick to leave the loop; a compaction is not.
+            self.large = self.io.asynchronous and is_large(asked.request.messages)
             request = await self._compute(partial(ahead.copy_of, asked.request))
             maker = replace(self, request=request, is_ahead=True)
             # Without a fallback: a failing summarizer is asked again when the compaction is due.

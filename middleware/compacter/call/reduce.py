@@ -62,6 +62,8 @@ class Attempt:
     """Whether quotes may be sent; False after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
     """Descriptions of the steps that made the request smaller."""
+    is_vetoed: bool = False
+    """Whether ``before_compaction`` has prevented the last compaction."""
     sought: bool = False
     """Whether this call has already looked for quotes although there was no room for them."""
 
@@ -294,6 +296,7 @@ def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow
             return "a compaction that another call had just made"
     made = yield from compact(planned)
     if made is None:
+        call.is_vetoed = "vetoed" in planned.tally
         return ""
     after, event = made
     if not (event.fallback and "truncate" in event.strategy.split("+")):

@@ -123,11 +123,7 @@ class Summarize(NoArguments):
 
         prefix: list[Message] | None = None
         if is_native(plan):
-            form = plan.conversation.format
             prefix = list(plan.messages[: plan.cut])
-            if plan.alternates and form.speaker(prefix[-1]) == "user":
-                # The instruction that is appended is a message of the user.
-                prefix.append(form.filler("assistant"))
         size = plan.head_size - rules
         text = _text_size(plan, by_model=True)
         writer = Writer(

@@ -21,7 +21,7 @@ from compacter.errors import (
     whole_number,
     with_hints,
 )
-from compacter.memory.record import conversation_digest, restore_bytes, storable
+from compacter.memory.record import conversation_digest, openings, restore_bytes, storable
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
 from compacter.recall.archive import Archive
@@ -214,7 +214,7 @@ class History(UserList[Message]):
         if not self._conversation and len(self) > 3:  # One may be a system message.
             with suppress(UnknownFormatError):
                 form = format_of(self.messages, self._wire_format)
-                self._conversation = conversation_digest(form, self.messages)
+                self._conversation = conversation_digest(openings(form, self.messages))
         return self._conversation
 
     def __repr__(self) -> str:

@@ -224,10 +224,13 @@ class Options(BaseModel):
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
 
-    @field_validator(*CHECKS, mode="before")
-    @classmethod
-    def _check(cls, value: object, info: ValidationInfo) -> object:
-        return CHECKS[str(info.field_name)](value)
+    # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
+    vars().update(
+        {
+            f"_check_{name}": field_validator(name, mode="before")(staticmethod(check))
+            for name, check in CHECKS.items()
+        }
+    )
 
     @field_validator("prepare_tokens")
     @classmethod

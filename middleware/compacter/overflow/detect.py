@@ -162,8 +162,10 @@ def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Tabl
     if verdict.rule == ABOVE_BUDGET:
         return verdict
     # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
-    # over a code alone too. A status and a code that agree are believed.
+    # over a code alone too. A status and a code that agree are believed, unless the text also has
+    # the error that they are about: a router tells why the first model failed, then the fallback.
     agree = has_other_code and signals.status in _OTHER_STATUS
+    agree = agree and not table.has(normalise(signals.text), "other error")
     if (verdict.is_clear or verdict.rule == "subject too long") and verdict.states_both:
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
         if not agree and (not is_loose or names_window(verdict.rule, verdict.statement, table)):
