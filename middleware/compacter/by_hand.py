@@ -132,6 +132,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
     ) -> CompactionPlan:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
@@ -142,6 +143,7 @@ class ByHand:
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
 
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
@@ -149,9 +151,13 @@ class ByHand:
         from compacter.recall.frame import strip
 
         state = self._state
+        options = state.options
         checked = check_messages(messages)
         check_text("model", model, "a model's name")
         check_text("summary", summary, "the text of a summary, or None to have one made")
+        check_text("focus", focus, "a text, or None for the option")
+        if focus is not None:
+            options = options.model_copy(update={"focus": focus})
         if budget is not None:
             whole_number("budget", budget, least=1, of="characters")
         form = format_of(checked, wire_format)
@@ -162,13 +168,13 @@ class ByHand:
                 left,
                 form,
                 pinned=find_pinned(state.pin, left, form, by_history),
-                rules=state.options.with_declared(getattr(messages, "rules", ())),
+                rules=options.with_declared(getattr(messages, "rules", ())),
             ),
             trigger="manual",
-            options=state.options,
-            sizes=Sizes(state.options, state.calibration(model)),
+            options=options,
+            sizes=Sizes(options, state.calibration(model)),
             model=model,
-            digest=state.options.conversation
+            digest=options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(openings(form, left)),
             target=budget,
@@ -185,6 +191,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
         strict: bool = False,
         **given: Never,
     ) -> CompactionResult:
@@ -199,6 +206,7 @@ class ByHand:
                 the option ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of
                 the result.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
             **given: Other arguments, which raise an error that names the remedy.
@@ -219,6 +227,7 @@ class ByHand:
                 wire_format=wire_format,
                 budget=budget,
                 summary=summary,
+                focus=focus,
                 **given,
             )
         )
@@ -231,6 +240,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
         strict: bool = False,
         **given: Never,
     ) -> CompactionResult:
@@ -242,6 +252,7 @@ class ByHand:
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether half of a tool pair is an error.
             **given: Other arguments, which raise an error that names the remedy.
         """
@@ -253,6 +264,7 @@ class ByHand:
             wire_format=wire_format,
             budget=budget,
             summary=summary,
+            focus=focus,
             **given,
         )
 
@@ -297,7 +309,7 @@ class ByHand:
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
         """Compact messages by their plan, which takes the other arguments."""
-        for name in given.keys() - {"model", "wire_format", "budget", "summary"}:
+        for name in given.keys() - {"model", "wire_format", "budget", "summary", "focus"}:
             raise TypeError(
                 f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"

@@ -75,6 +75,7 @@ class Compacter(ByHand):
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
         token_counter: Function that counts the tokens of messages.
+        focus: What summaries must not lose, in your words.
 
     ``compacter.options.Options`` describes each in full, with units.
 

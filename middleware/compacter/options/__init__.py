@@ -101,6 +101,7 @@ class CompacterOptions(TypedDict, total=False):
     conversation: str | None
     logger: Any
     token_counter: TokenCounter | None
+    focus: str | None
 
 
 BESIDE_SUMMARIES: Final = frozenset(
@@ -120,6 +121,7 @@ BESIDE_SUMMARIES: Final = frozenset(
         "conversation",
         "logger",
         "token_counter",
+        "focus",
     }
 )
 """Options that do not change summaries. ``Options`` that differ in another option never share a
@@ -223,6 +225,9 @@ class Options(BaseModel):
     token_counter: TokenCounter | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
+    focus: Mark | None = None
+    """What summaries must not lose, in your words: one more line of the request for a summary, for
+    all that a model writes from now on. It only adds."""
 
     # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
     vars().update(
