@@ -96,7 +96,7 @@ class ByHand:
             model: Name of the model as it is passed to calls; ``None`` for calls without one.
         """
         check_text("model", model, "a model's name")
-        return self._state.calibration(model).window
+        return self._state.in_force().calibration(model).window
 
     def estimate_tokens(
         self,
@@ -118,11 +118,12 @@ class ByHand:
         """
         checked = check_messages(messages)
         check_text("model", model, "a model's name")
-        counter = self._state.options.token_counter
+        state = self._state.in_force()
+        counter = state.options.token_counter
         if counter is not None:
             return counter(checked)
         size = format_of(checked, wire_format).size
-        return self._state.calibration(model).tokens(sum(map(size, checked)))
+        return state.calibration(model).tokens(sum(map(size, checked)))
 
     def plan(
         self,
@@ -150,7 +151,7 @@ class ByHand:
         """
         from compacter.recall.frame import strip
 
-        state = self._state
+        state = self._state.in_force()
         options = state.options
         checked = check_messages(messages)
         check_text("model", model, "a model's name")
@@ -302,7 +303,7 @@ class ByHand:
         index = Index(archive.index.entries if archive else (), max_bytes=sys.maxsize)
         if checked:
             form = format_of(checked, wire_format)
-            index = index.extend(folded(checked, (), form), self._state.redaction)
+            index = index.extend(folded(checked, (), form), self._state.in_force().redaction)
         return search(index, query, limit)
 
     async def _compact(
@@ -318,7 +319,8 @@ class ByHand:
         from compacter.call.pump import pump
         from compacter.compaction.run import compact
 
-        options = self._state.options
+        state = self._state.in_force()
+        options = state.options
         large = io.asynchronous and is_large(messages)
         read = partial(self.plan, messages, **given)
         planned = await io.thread(read) if large else read()
@@ -337,7 +339,7 @@ class ByHand:
                     'or set Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
-        performer = Performer(state=self._state, io=io, model=model, large=large)
+        performer = Performer(state=state, io=io, model=model, large=large)
         made = await pump(compact(planned), performer)
         if made is None:
             fits = planned.fits_size(planned.original_data_size)

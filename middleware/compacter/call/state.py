@@ -7,6 +7,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
@@ -85,6 +86,8 @@ class GiveUps:
     count = 0
 
 
+IN_FORCE: ContextVar[Mapping[str, State] | None] = ContextVar("compacter_in_force", default=None)
+"""States of ``Compacter.using`` in this thread or task, by the names of those they replace."""
 _GAVE_UP = "_compacter_gave_up"
 
 
@@ -131,6 +134,25 @@ class State:
         made = copy(self)
         made._apply(self.options.replaced(options), options)  # noqa: SLF001 - of this class
         return made
+
+    def in_force(self, options: Mapping[str, object] | None = None) -> State:
+        """Return the state that ``using`` has put in place of this one here, else this one; with
+        other options, if there are any.
+        """
+        state = (IN_FORCE.get() or {}).get(self.name, self)
+        return state.replaced(options) if options else state
+
+    @contextmanager
+    def using(self, options: Mapping[str, object]) -> Generator[None]:
+        """Replace options for the calls that begin in the block, in this thread or task."""
+        states = IN_FORCE.get() or {}
+        token = IN_FORCE.set({**states, self.name: self.in_force(options)})
+        try:
+            yield
+        finally:
+            # A generator may be closed in another context, where nothing was replaced.
+            with suppress(ValueError):
+                IN_FORCE.reset(token)
 
     def _apply(self, options: Options, changed: Container[str]) -> None:
         """Apply these options; those named in ``changed`` are new."""
