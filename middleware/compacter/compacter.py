@@ -77,6 +77,8 @@ class Compacter(ByHand):
         logger: A logger of the standard library or of structlog.
         token_counter: Function that counts the tokens of messages.
         focus: What summaries must not lose, in your words.
+        after_compaction: Function of each ``CompactionEvent`` that returns messages to put back
+            behind the summary.
 
     ``compacter.options.Options`` describes each in full, with units.
 

@@ -24,7 +24,7 @@ from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Calibration
-from compacter.effects import Approve, Ask, Effect, Emit, Quote
+from compacter.effects import Approve, Ask, Effect, Emit, Quote, Restore
 from compacter.errors import FunctionError
 from compacter.events import (
     CompactionEvent,
@@ -146,6 +146,18 @@ class Performer(Sender):
         if answer is False:
             return None
         return answer if isinstance(answer, CompactionPlan) else plan
+
+    async def restore(self, event: CompactionEvent) -> Sequence[Message]:
+        """Return the messages that ``after_compaction`` wants back; none if it fails."""
+        hook: Any = self.state.options.after_compaction
+        with self.state.safely("hook"):
+            answer = await self.io.hook(hook, event.model_copy())
+            if not isinstance(answer, (list, tuple, NoneType)):
+                raise FunctionError(
+                    f"after_compaction returned {type(answer).__name__}; return a list of messages"
+                )
+            return answer or ()
+        return ()
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -369,6 +381,7 @@ _METHODS: Mapping[type[Effect[Any]], Callable[[Performer, Any], Awaitable[Any]]]
     Forget: lambda handlers, _: handlers.forget(),
     Prepare: Performer.prepare,
     Quote: Performer.quote,
+    Restore: lambda handlers, effect: handlers.restore(effect.event),
     Save: lambda handlers, effect: handlers.remember(effect.after),
     Send: lambda handlers, effect: handlers.send(effect.messages, effect.options),
 }

@@ -38,6 +38,9 @@ Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[
     [CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None
 ]
+RestoreHook = Callable[
+    [CompactionEvent], Sequence[Message] | Awaitable[Sequence[Message] | None] | None
+]
 Hook = Callable[..., object]
 CompactionHook = Callable[[CompactionEvent], object]
 
@@ -102,6 +105,7 @@ class CompacterOptions(TypedDict, total=False):
     logger: Any
     token_counter: TokenCounter | None
     focus: str | None
+    after_compaction: RestoreHook | None
 
 
 BESIDE_SUMMARIES: Final = frozenset(
@@ -122,6 +126,7 @@ BESIDE_SUMMARIES: Final = frozenset(
         "logger",
         "token_counter",
         "focus",
+        "after_compaction",
     }
 )
 """Options that do not change summaries. ``Options`` that differ in another option never share a
@@ -228,6 +233,10 @@ class Options(BaseModel):
     focus: Mark | None = None
     """What summaries must not lose, in your words: one more line of the request for a summary, for
     all that a model writes from now on. It only adds."""
+    after_compaction: RestoreHook | None = None
+    """Called with the ``CompactionEvent`` of each compaction with a summary, sync or async: returns
+    messages, in the format of the conversation, that stand right behind the summary until the next
+    compaction replaces them; as many of the first as fit."""
 
     # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
     vars().update(
