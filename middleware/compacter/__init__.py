@@ -79,7 +79,17 @@ _HOMES = {
 }
 """The modules of these names, which are imported when they are used."""
 _METHODS = frozenset(
-    {"acompact", "compact", "on_compaction", "on_event", "plan", "search", "using", "wrap"}
+    {
+        "acompact",
+        "compact",
+        "forget",
+        "on_compaction",
+        "on_event",
+        "plan",
+        "search",
+        "using",
+        "wrap",
+    }
 )
 
 

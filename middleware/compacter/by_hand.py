@@ -269,6 +269,25 @@ class ByHand:
             **given,
         )
 
+    def forget(self, messages: Sequence[Message], *, wire_format: str | None = None) -> None:
+        """Forget the newest compaction of a conversation that wrapped calls have compacted: its
+        next call, made with this object, begins from what stood before it, which is the older
+        compaction, or else all messages. Called twice, it forgets two.
+
+        Args:
+            messages: The conversation, as it is passed to calls.
+            wire_format: Format of the messages, if it cannot be detected.
+
+        Raises:
+            ConfigurationError: An argument is invalid, or the format of the messages is unknown.
+        """
+        from compacter.recall.frame import strip
+
+        checked = check_messages(messages)
+        form = format_of(checked, wire_format)
+        first = openings(form, strip(checked, form) or checked)
+        self._state.in_force().note_forget(conversation_digest(first))
+
     def search(
         self,
         messages: Sequence[Message],

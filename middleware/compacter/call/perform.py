@@ -33,7 +33,7 @@ from compacter.events import (
     PassagesRecalled,
 )
 from compacter.memory.match import View
-from compacter.memory.record import Record, prefix_digest
+from compacter.memory.record import Record, conversation_digest, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -171,6 +171,14 @@ class Performer(Sender):
                 await self._lead(await self._compute(digest))
             self._spent += time.monotonic() - began
         view = await self._view()
+        if not head and not self.is_ahead:
+            for _ in range(
+                self.state.take_forget(conversation_digest(self.request.openings or ()))
+            ):
+                if view is None:
+                    break
+                await self._forget(view.source)
+                view = await self._view()
         if view is not None and asked.is_counted:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -201,10 +209,14 @@ class Performer(Sender):
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""
+        while self._made:
+            await self._forget(self._made.pop())
+
+    async def _forget(self, record: Record) -> None:
         matcher = self.state.matcher
-        while matcher is not None and self._made:
+        if matcher is not None:
             with self.state.safely("memory"):
-                await matcher.forget(self._made.pop(), io=self.io)
+                await matcher.forget(record, io=self.io)
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it

@@ -124,6 +124,8 @@ class State:
         one; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
+        # Number of compactions that each conversation is to forget at its next call.
+        self._to_forget: LRUCache[str, int] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
         self._apply(options, Options.model_fields)
 
@@ -313,6 +315,17 @@ class State:
             is_new = record not in self._records
             self._records[record] = True
             return is_new
+
+    def note_forget(self, digest: str) -> None:
+        """Note that a conversation's next call is to forget its newest compaction."""
+        if self.memory is not None and not self.memory.empty():
+            with self._lock:
+                self._to_forget[digest] = self._to_forget.get(digest, 0) + 1
+
+    def take_forget(self, digest: str) -> int:
+        """Return, and remove, the number of compactions that a conversation is to forget."""
+        with self._lock:
+            return self._to_forget.pop(digest, 0)
 
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
