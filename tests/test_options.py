@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, Quotes, Shorten, Summarize, Truncate
+from compacter import ClearToolResults, Compacter, Quotes, Shorten, Summarize, Truncate
 from compacter.compacter import CompacterOptions
 from compacter.errors import ConfigurationError
 from compacter.options import Options
@@ -138,7 +138,7 @@ class TestMemoryScope:
             {
                 "strategy": [
                     ClearToolResults(exclude=("read", "write", "list")),
-                    Chain(Summarize(), Shorten()),
+                    [Summarize(), Shorten()],
                 ]
             },
             {"strategy": Halve(0.25)},

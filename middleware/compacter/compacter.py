@@ -315,15 +315,6 @@ class Compacter(ByHand):
         _check_wait(timeout)
         return await self._state.preparations.drain(ASYNC, timeout)
 
-    def prepare_in(self, nursery: object) -> None:
-        """Make compactions of trio programs ahead in this nursery. Without a nursery, trio programs
-        make none ahead.
-
-        Args:
-            nursery: A nursery of trio that stays open; ``None`` to use none from now on.
-        """
-        self._state.preparations.nursery = nursery
-
     # -- used by a History -------------------------------------------------------------------------
 
     @property

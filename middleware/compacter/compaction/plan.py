@@ -202,7 +202,7 @@ class CompactionPlan(Table):
     @property
     def budget(self) -> int:
         """Target given by hand, all of which is to be used; 0 without one."""
-        return self.target or 0 if self.trigger == "manual" else 0
+        return self.target or 0 if self.trigger == "manual" and self.is_required else 0
 
     @property
     def is_satisfied(self) -> bool:

@@ -1,5 +1,5 @@
-"""The interface of strategies; the strategies without a model, which drop the head, clear tool
-results or shorten the largest messages; and the chain, which tries several.
+"""The interface of strategies, and the strategies without a model, which drop the head, clear tool
+results or shorten the largest messages.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import inspect
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.summarize import NoArguments, Summarize
@@ -256,27 +256,6 @@ def shorten_message(
         return short if len(short) < len(text) else text
 
     return form.rewrite(message, edit)
-
-
-class Chain(tuple[CompactionStrategy, ...]):
-    """Several strategies, tried in order, each on the result of the one before it, until the
-    request fits.
-
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If no
-    limit is known, the goal is half of the size.
-
-    Args:
-        *strategies: Strategies, functions of a plan, or sequences of them.
-
-    Raises:
-        ConfigurationError: No strategy is given, or an argument is not a strategy.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *strategies: StrategyLike | Sequence[StrategyLike]) -> Self:
-        """Make a chain of strategies, functions of a plan, and sequences of them."""
-        return super().__new__(cls, as_strategies(strategies))
 
 
 BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {

@@ -132,11 +132,12 @@ class History(UserList[Message]):
         return self.data[index]
 
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:  # noqa: ANN401
-        """Replace messages: one, which keeps the pin, or those of a slice, which loses its pins."""
-        several = check_messages(value if isinstance(index, slice) else [value], Iterable)
+        """Replace one message, which keeps the pin."""
         if isinstance(index, slice):
-            self.data[index] = several
-            return
+            raise TypeError(
+                "a History takes one message at a place: del, insert or extend for others"
+            )
+        check_messages([value])
         if id(self.data[index]) in self.pinned_ids():
             self._pinned.append(value)
         self.data[index] = value
@@ -156,24 +157,11 @@ class History(UserList[Message]):
 
     def extend(self, other: Iterable[Message]) -> None:
         """Append the messages of ``other``; those of a ``History`` keep their pins."""
-        self[len(self) :] = other
+        self.data.extend(check_messages(other, Iterable))
         self._pinned += getattr(other, "_pinned", ())
 
-    def __iadd__(self, other: Iterable[Message]) -> Self:
-        self.extend(other)
-        return self
-
-    def __add__(self, other: Iterable[Message]) -> Self:
-        """Return a new ``History`` with these messages, then those of another one or of a list."""
-        longer = self.copy()
-        longer.extend(other)
-        return longer
-
-    def __radd__(self, other: Iterable[Message]) -> Self:
-        """Return a new ``History`` with the messages of a list, then these."""
-        longer = self.copy()
-        longer[:0] = other
-        return longer
+    # What these would do with pins, rules and the archive of two histories nobody can guess.
+    __add__ = __radd__ = __iadd__ = None  # type: ignore[assignment]
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
         """Pin a message: every compaction keeps it verbatim. Raises ``IndexError``.
