@@ -250,7 +250,7 @@ text { font: 15px system-ui, sans-serif; fill: #24292f; }
 """
 _BARS = (
     ("the usual loop", "model_loop"),
-    ("the whole history, in a large window", "model_full"),
+    ("whole history, large window", "model_full"),
     ("compacter, without a summarizer", "model_extractive"),
     ("compacter", "model_compacter"),
 )

@@ -298,3 +298,15 @@ def test_a_file_of_variables_may_have_some_without_a_value() -> None:
     """As ``dotenv_values`` returns them."""
     given: dict[str, Any] = {"COMPACTER_MEMORY": None, "COMPACTER_COMPACT_RATIO": 0.5}
     assert Compacter.from_env(given).options.compact_ratio == 0.5
+
+
+@pytest.mark.parametrize("answer", [[], "no", 0.5])
+def test_what_a_hook_returns_in_place_of_a_plan(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The warning names the hook and what it may return, and the call goes on."""
+    model = ScriptedModel(window=900)
+    one = Compacter(summarizer="extractive", before_compaction=lambda _: answer)
+    one.wrap(model.completion)("m", talk())
+    assert f"before_compaction returned {type(answer).__name__}; " in caplog.text
+    assert one.totals.rounds == 1

@@ -154,7 +154,7 @@ def last_screen(film: str) -> list[str]:
 
 
 def test_its_film_ends_as_the_demo_ends(runs: Any) -> None:
-    """Who runs the demo sees the figures of the picture."""
+    """A reader who runs the demo sees the figures of the picture."""
     from demo import terminal
 
     shown = read("docs/images/demo.svg")

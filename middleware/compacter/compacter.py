@@ -20,6 +20,7 @@ from compacter.options.checks import check_hook
 from compacter.options.settings import PRESETS, from_environment
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, SYNC, run
+from compacter.text.table import as_html
 
 __all__ = ["Compacter", "CompacterOptions", "CompactionResult"]
 
@@ -195,6 +196,10 @@ class Compacter(ByHand):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.options.changed})"
+
+    def _repr_html_(self) -> str:
+        changed = self._state.options.changed
+        return as_html([("Compacter", changed or "default options"), *self.totals._rows()])  # noqa: SLF001
 
     @classmethod
     def _make(cls, options: Mapping[str, Any]) -> Self:

@@ -402,4 +402,5 @@ class Totals(Table):
     def _rows(self) -> Iterator[tuple[str, str]]:
         for member in fields(self):
             value = getattr(self, member.name)
-            yield member.name.replace("_", " "), "unknown" if value is None else f"{value:,}"
+            shown = round(value, 6) if isinstance(value, float) else value
+            yield member.name.replace("_", " "), "unknown" if value is None else f"{shown:,}"

@@ -184,8 +184,8 @@ class Options(BaseModel):
     memory: Memory | None = Field(default_factory=InProcessMemory)
     """Store of compactions, for later calls, or its address; ``None`` to turn it off."""
     timeout: float | None = Field(default=None, strict=True, gt=0)
-    """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for
-    no limit."""
+    """Limit for the summaries of one call, in seconds, at most 3,600; after it, ``fallback`` is
+    used. ``None`` for no limit."""
     detect: Callable[[BaseException], TokenLimit | None] = None  # type: ignore[assignment]
     """Detector that is called before the built-in one: ``exception -> TokenLimit``, True, False, or
     ``None`` to leave the decision to that one."""

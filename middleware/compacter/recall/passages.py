@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from compacter.errors import ConfigurationError, check_size, faults_of, with_hints
 from compacter.messages.parts import Speaker
 from compacter.text.pieces import SENTENCE_END, parse
+from compacter.text.table import Table
 from compacter.text.words import UNSPACED
 
 LONGEST = 400
@@ -45,7 +46,7 @@ _LETTER = re.compile(r"[^\W_]")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Table):
     """Some sentences or lines of one message, word for word."""
 
     text: str
@@ -58,6 +59,11 @@ class Passage:
     """Position of the message in the caller's list."""
     score: float = 0.0
     """Relevance to the question; comparable within one search only."""
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield f"message {self.index}", self.text
+        yield "said by", f"{self.role} {self.name}".strip()
+        yield "score", f"{self.score:.2f}"
 
 
 Search = Callable[[str, Sequence[Passage]], Sequence[float] | Awaitable[Sequence[float]]]
