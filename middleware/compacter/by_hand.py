@@ -58,7 +58,7 @@ class CompactionResult(Table):
     event: CompactionEvent | None = None
     """Event of the compaction; ``None`` if nothing was changed."""
     fits: bool = True
-    """Whether the messages are within ``budget``; True without one."""
+    """Whether the messages are within ``budget``, or within a known window that they exceeded."""
 
     @property
     def changed(self) -> bool:
@@ -136,9 +136,12 @@ class ByHand:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
 
+        Messages that exceed the known window of the model are compacted as in a call that it
+        refuses; else ``compact_ratio`` alone decides.
+
         Args:
             messages: Messages in any of the formats.
-            model: Name of the model whose window is used.
+            model: Name of the model whose window is used: from litellm's table, or learnt by calls.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
@@ -157,21 +160,27 @@ class ByHand:
         form = format_of(checked, wire_format)
         left = tuple(strip(checked, form) or checked)
         by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
+        read = Conversation(
+            left,
+            form,
+            pinned=find_pinned(state.pin, left, form, by_history),
+            rules=state.options.with_declared(getattr(messages, "rules", ())),
+        )
+        sizes = Sizes(state.options, state.calibration(model))
+        target, reserved = budget, 0
+        if budget is None:
+            target, reserved = in_window(sizes, read)
         asked = CompactionPlan(
-            conversation=Conversation(
-                left,
-                form,
-                pinned=find_pinned(state.pin, left, form, by_history),
-                rules=state.options.with_declared(getattr(messages, "rules", ())),
-            ),
+            conversation=read,
             trigger="manual",
             options=state.options,
-            sizes=Sizes(state.options, state.calibration(model)),
+            sizes=sizes,
+            reserved=reserved,
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(openings(form, left)),
-            target=budget,
+            target=target,
             summary=summary,
             is_required=budget is not None,
         )
@@ -334,6 +343,18 @@ class ByHand:
         event = await performer.emit(done)
         fits = planned.fits_size(after.size)
         return CompactionResult(list(after.messages), event.discarded, event, fits)
+
+
+def in_window(sizes: Sizes, conversation: Conversation) -> tuple[int | None, int]:
+    """Return the largest size of the messages in the model's window, in characters, and the part of
+    it to leave free for quotes; ``None`` if no window is known, or the messages fit.
+    """
+    target = sizes.target(None, 0)
+    if target is None or conversation.size <= target:
+        return None, 0
+    begins_turn = conversation.last_user == len(conversation.messages) - 1
+    room = target - conversation.size + conversation.free
+    return target, sizes.quotes_in(room) if begins_turn else 0
 
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
