@@ -8,15 +8,16 @@ methods of its `World`.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
+from compacter.call.attempt import Attempt
 from compacter.call.incompressible import advice
 from compacter.call.reduce import (
-    Attempt,
     compact_early,
     compact_for_quotes,
     enforce_prepared,
@@ -78,12 +79,14 @@ class Call(Attempt):
         stop = stop_after_attempt(1 + most) if isinstance(most, int) else most
         rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
         while (limit := self._limit_of(reply)) is not None:
+            self.refused = self.request.size
             self.limit = calibrate(self.request, self.calibration, limit)
             error = reply.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 reason = "no rounds are left" if self.tried else "max_retries=0"
                 return await self._give_up(reply, reason)
+            self.is_last = _stops_after(stop, rounds)
             rounds.prepare_for_next_attempt()
             try:
                 done = await reduce_request(self, error)
@@ -91,9 +94,14 @@ class Call(Attempt):
                 # If it has no cause, name the error that made the summary necessary.
                 raise failure from failure.__cause__ or reply.error
             if not done:
-                return await self._give_up(reply, "nothing more can be reduced")
+                reason = "nothing more can be reduced"
+                if self.is_hopeless(self.target()):
+                    reason = "what must stay is too large by itself"
+                return await self._give_up(reply, reason)
             self.tried.append(done)
             reply = await self._send_with_quotes()
+        self.calibration.take(tokens_read(reply.raw))
+        self.note_answer()
         return reply.raw
 
     def _limit_of(self, reply: Reply) -> TokenLimit | None:
@@ -122,9 +130,8 @@ class Call(Attempt):
         rounds = len(self.tried)
         if refused.error and is_sealed and not rounds:
             raise refused.error
-        target = self.target()
-        if rounds and target is not None and self.staying > target:
-            self.state.incompressible_size = self.staying
+        if rounds:
+            self.give_up()
         await self.emit(
             RetriesExhausted,
             rounds=rounds,
@@ -138,7 +145,10 @@ class Call(Attempt):
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        helps = "" if is_sealed else advice(self.request, self.calibration, limit.limit)
+        is_hopeless = self.is_hopeless(self.target())
+        helps = (
+            "" if is_sealed else advice(self.request, self.calibration, limit.limit, is_hopeless)
+        )
         add_note(
             refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
         )
@@ -237,14 +247,13 @@ class Call(Attempt):
         """
         request = self.request
         room = self.sizes.room
-        # If the last try is refused because of quotes, the request cannot be sent again without
-        # them.
-        is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
         if (
             self.quotes
             and self.options.recall is not None
             and request.is_compacted
-            and not (is_last and room is None)
+            # If the last try is refused because of quotes, the request cannot be sent again without
+            # them.
+            and not (self.is_last and (room is None or self.calibration.is_bracketed))
             and request.conversation.last_user is not None
         ):
             wanted, free = self.room_for_quotes()
@@ -261,6 +270,7 @@ class Call(Attempt):
         request = self.request
         calibration = self.calibration
         calibration.take(tokens_read(raw))
+        self.note_answer()
         # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
         # the model is known, a history is not read for its size alone: that takes too long.
         options = self.options
@@ -308,3 +318,10 @@ class Call(Attempt):
             await self._warn_of_unknown_window("prepared")
         else:
             await self.world.prepare(self, *ahead)
+
+
+def _stops_after(stop: Callable[[RetryCallState], bool], rounds: RetryCallState) -> bool:
+    """Return whether tenacity would stop if the next request was refused too."""
+    following = copy(rounds)
+    following.attempt_number += 1
+    return bool(stop(following))

@@ -16,7 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call import ahead
-from compacter.call.reduce import Attempt, compact_ahead
+from compacter.call.attempt import Attempt
+from compacter.call.reduce import compact_ahead
 from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
 from compacter.call.world import DEFERRED, step_through

@@ -171,10 +171,14 @@ class ConversationState:
     stuck_size: int = 0
     """Size of a request, in characters, that a compaction before any refusal left above the
     threshold, or without room for quotes. It is compacted again once it has grown."""
+    refused_size: int = 0
+    """Size of the request, in characters, whose refusal without numbers ended the last call; 0 if
+    the last call was answered."""
     incompressible_size: int = 0
-    """Size of the messages that had to stay, in characters, when a call was given up although its
-    history was compacted; 0 if no call was. Another compaction would not help while they are as
-    large."""
+    """Size of what had to stay, in characters, when a call was given up although its history was
+    compacted; 0 if no call was. Another compaction would not help while it is as large."""
+    refused_by: Calibration | None = None
+    """Calibration of the model that refused these sizes."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 

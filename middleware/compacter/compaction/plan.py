@@ -217,7 +217,7 @@ class CompactionPlan(Table):
     @property
     def rules_size(self) -> int:
         """Size of the declared rules in a summary."""
-        return sum(len(line) + 1 for line in rule_lines(self.conversation.rules))
+        return self.conversation.rules_size
 
     @property
     def longest_summary(self) -> int:

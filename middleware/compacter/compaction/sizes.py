@@ -46,14 +46,16 @@ _EXTRACT_PART = 3
 _LINES_PART = 6
 # Smallest text of a summary: two or three sentences. Times .6 and 1.5 it changes nothing either.
 _LEAST_TEXT = 300
+LEAST_SUMMARY = FRAME + _LEAST_TEXT
+"""Smallest size of a summary message, without the declared rules."""
 # Share of a budget given by hand that a summary without a model gets: passages chosen from the head
 # are needed later more often than a tail. On real conversations at a fifth of their size: facts .55
 # with half of it, .62 with .85, .68 with all.
 _OF_BUDGET = 0.92
-# Share of a limit up to which quotes may fill a request: the newest messages may cost more tokens a
-# character than those that were counted, and quotes are worth no refusal. On agents with made-up
-# tasks 12 requests are refused with .9 and .93, and 14 with .97.
-_QUOTES_MARGIN = 0.9
+CAREFUL_MARGIN = 0.9
+"""Share of a limit to aim at where a refusal is not worth it: the newest messages may cost more
+tokens a character than those that were counted. With quotes 12 requests of agents with made-up
+tasks are refused with .9 and .93, and 14 with .97."""
 # Latest size to begin a preparation at, as a share of the size at which a compaction is due: the
 # summary takes as long as several turns. On agents with made-up tasks .75 costs 3 % more tokens,
 # and .95 changes nothing.
@@ -288,7 +290,7 @@ class Sizes:
         of_quotes = script * max(calibration.scale, 1.0)
         wanted = int(recall.room_in_tokens(window) / of_quotes)
         if window is not None:
-            limit = self._for_input(window) * _QUOTES_MARGIN
+            limit = self._for_input(window) * CAREFUL_MARGIN
         elif calibration.refused:
             # The refused request may have been far over the window.
             limit = calibration.refused / 2
@@ -327,7 +329,7 @@ class Sizes:
         """Return the size of the compactable messages that may stay if the ratio does not count:
         all of the room but the shortest summary.
         """
-        return room - FRAME - _LEAST_TEXT
+        return room - LEAST_SUMMARY
 
     def longest_text(self, replaced: int, left: int, reserved: int, budget: int) -> int:
         """Return the largest size of a summary's text: less than what it replaces, and within the
