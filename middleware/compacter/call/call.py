@@ -146,9 +146,9 @@ class Call(Attempt):
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
         is_hopeless = self.is_hopeless(self.target())
-        helps = (
-            "" if is_sealed else advice(self.request, self.calibration, limit.limit, is_hopeless)
-        )
+        helps = ""
+        if not is_sealed:
+            helps = advice(self.request, self.calibration, limit.limit, is_hopeless=is_hopeless)
         add_note(
             refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
         )

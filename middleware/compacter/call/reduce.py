@@ -7,6 +7,7 @@ limit, shorten the last user message, or compact the history.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from compacter.call.attempt import Attempt
 from compacter.call.incompressible import shorten_last_message
