@@ -174,15 +174,17 @@ class Call(Attempt):
             return
         state = self.state
         limit = self.sizes.trigger
-        if isinstance(trigger, float) and limit is None:
+        calibration = self.calibration
+        window = inf if self.sizes.tries_window else calibration.window or inf
+        if isinstance(trigger, float) and calibration.window is None:
             await self._warn_of_unknown_window("threshold")
         if state.calls == 1:
             return
         tokens = await self._estimate_tokens()
         if callable(trigger) and await self._decides(trigger, tokens):
             limit = tokens
-        due = min(limit or inf, (self.calibration.window or inf) * MARGIN)
-        if tokens >= due and await enforce_prepared(self):
+        if tokens >= min(limit or inf, window * MARGIN) and await enforce_prepared(self):
+            calibration.compactions += 1
             tokens = await self._estimate_tokens()
         if limit is None:
             return
@@ -192,6 +194,8 @@ class Call(Attempt):
         if self.in_cool_down and tokens < limit * _FAR_OVER:
             await self.emit(CompactionSkipped, trigger="threshold", reason="cool_down")
         elif await compact_early(self, max(1, target - self.request.overhead), "threshold"):
+            # An option below the window never tries it.
+            calibration.compactions += not isinstance(trigger, int) or limit < trigger
             left = await self._estimate_tokens()
             state.stuck_size = self.request.size if left >= limit else 0
 
@@ -259,7 +263,8 @@ class Call(Attempt):
             wanted, free = self.room_for_quotes()
             free = min(wanted, free)
             text = await self.quote(free)
-            if not text and room is not None and free < min(wanted, _ENOUGH):
+            is_full = room is not None and free < min(wanted, _ENOUGH)
+            if not text and is_full and not self.sizes.tries_window:
                 await compact_for_quotes(self, free)
         request = self.request
         reply: Reply = await self.world.send(request.sent, request.options_sent)

@@ -260,6 +260,7 @@ async def compact_for_quotes(call: Attempt, free: int) -> None:
     else:
         target = max(1, call.request.conversation.size + free)
         done = await compact_early(call, target, "quotes")
+        call.calibration.compactions += done
         text = await call.quote(min(call.room_for_quotes()))
         state.stuck_size = 0 if text else call.request.size
         if done and not text:

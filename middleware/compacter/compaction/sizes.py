@@ -60,6 +60,8 @@ tasks are refused with .9 and .93, and 14 with .97."""
 # summary takes as long as several turns. On agents with made-up tasks .75 costs 3 % more tokens,
 # and .95 changes nothing.
 _BEFORE_LIMIT = 7 / 8
+# Compactions made ahead that count as one after which a window is tried again.
+_AHEAD_PATIENCE = 8
 
 
 # -- what is learnt of a model ---------------------------------------------------------------------
@@ -84,6 +86,12 @@ class Calibration:
     first."""
     is_bracketed: bool = False
     """Whether ``window`` is only the middle between ``taken`` and ``refused``."""
+    is_stated: bool = False
+    """Whether a refusal has stated ``window``."""
+    compactions: int = 0
+    """Compactions below the window since a refusal has last shown it."""
+    patience: int = 1
+    """Such compactions after which the window is tried again; doubled by each refusal then."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""
@@ -106,7 +114,9 @@ class Calibration:
 
     def state_window(self, window: int) -> None:
         """Use the window, in tokens, that a refusal states."""
+        self._confirm(is_same=window == self.window)
         self.window = window
+        self.is_stated = True
         self.is_bracketed = False
         self.refused = 0
         if window < self.taken:  # Another server, or more memory, answered that request.
@@ -132,10 +142,19 @@ class Calibration:
 
     def refuse(self, tokens: int) -> None:
         """Learn from a request of an estimated size that was refused without a number."""
+        self._confirm()
         self.refused = min(tokens, self.refused or tokens)
         if self.taken >= self.refused:  # The window has become smaller since.
             self.taken = 0
         self._settle()
+
+    def _confirm(self, *, is_same: bool = True) -> None:
+        """Count the compactions anew: a refusal has shown the window."""
+        if not is_same:
+            self.patience = 1
+        elif self.compactions >= self.patience:
+            self.patience *= 2
+        self.compactions = 0
 
     def _settle(self) -> None:
         """Drop a window that was disproved. If no number states the window, use the middle between
@@ -144,6 +163,9 @@ class Calibration:
         window = self.window or 0
         if window < self.taken or (self.learnt and 0 < self.refused < window):
             self.window = None
+            self.is_stated = False
+            self.compactions = 0
+            self.patience = 1
         if self.taken and self.refused and (self.window is None or self.is_bracketed):
             self.window = (self.taken + self.refused) // 2
             self.is_bracketed = True
@@ -199,6 +221,18 @@ class Sizes:
 
     # -- before any refusal ------------------------------------------------------------------------
 
+    @property
+    def tries_window(self) -> bool:
+        """Whether requests may grow past the window, until one is answered or refused.
+
+        A server may take more than it once did, and no request would show it if each was compacted
+        below the window. So one of these compactions is left to a refusal: after one of them, after
+        two more, after four more; later if they are made ahead, as then no call shall wait.
+        """
+        learnt = self.calibration
+        patience = learnt.patience * (_AHEAD_PATIENCE if self.options.prepare_tokens else 1)
+        return (learnt.is_stated or learnt.is_bracketed) and learnt.compactions >= patience
+
     def threshold(self, trigger: float) -> int | None:
         """Return the input tokens from which a compaction is due, with room for the output.
 
@@ -224,7 +258,11 @@ class Sizes:
         and for a function, which is called before each request.
         """
         trigger = self.options.trigger_tokens
-        return None if trigger is None or callable(trigger) else self.threshold(trigger)
+        if trigger is None or callable(trigger):
+            return None
+        if self.tries_window:
+            return trigger if isinstance(trigger, int) else None
+        return self.threshold(trigger)
 
     @property
     def room(self) -> int | None:
