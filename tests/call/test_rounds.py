@@ -15,9 +15,10 @@ from tests.conversations import bot, talk, user
 from tests.dialects import DIALECTS, Dialect
 from tests.effort import times
 
-from compacter import Compacter
+from compacter import Compacter, CompactionEvent, Summarize, Truncate
 from compacter.compaction.sizes import LEAST_SUMMARY
 
+TALKS = {name: (dialect.user, dialect.answer) for name, dialect in DIALECTS.items()}
 SAID = "They read the plans of the boat house, one after the other."
 
 
@@ -276,3 +277,137 @@ async def test_an_answer_to_as_large_a_request_refutes_it() -> None:
     desk.history += [DIALECTS["openai"].answer("plan " * 6_000)]
 
     assert (await desk.call(3))[::2] == (2, "")
+
+
+class Odd(Server):
+    """A model that states in its refusals a limit that cannot be, or another one."""
+
+    def __init__(self, window: int, stated: int) -> None:
+        super().__init__(window)
+        self.stated = stated
+
+    def __call__(self, *, model: str, messages: list[Any]) -> dict[str, Any]:
+        try:
+            return super().__call__(model=model, messages=messages)
+        except TooLongError as error:
+            tokens = self.count(messages)
+            raise TooLongError(
+                f"This model's maximum context length is {self.stated} tokens. However, your "
+                f"messages resulted in {tokens} tokens."
+            ) from error
+
+
+@pytest.mark.parametrize("stated", [0, 1, 20, 99, 200, 300, 1_000, 2_000])
+@pytest.mark.parametrize("size", [200, 1_000])
+def test_whatever_limit_is_stated_a_call_pays_for_its_pieces(stated: int, size: int) -> None:
+    """A limit that cannot be is none: it cuts no history into a piece for each message."""
+    asked: list[Any] = []
+    events: list[CompactionEvent] = []
+    server = Odd(3_000, stated)
+
+    def summarize(messages: list[Any]) -> str:
+        asked.append(messages)
+        return SAID
+
+    wrapped = Compacter(summarizer=summarize, on_compaction=events.append).wrap(server)
+    wrapped(model="m", messages=talk(size))
+
+    assert len(asked) <= sum(2 * event.chunks + 2 for event in events)
+    assert stated >= 256 or sum(event.chunks for event in events) <= len(events)
+
+
+@pytest.mark.parametrize("stated", [20, 300])
+@pytest.mark.parametrize("rules", [(), ("Pay in euro, and send nothing before Monday noon.",)])
+def test_a_limit_below_what_was_answered_counts_as_none(
+    stated: int, rules: tuple[str, ...]
+) -> None:
+    server = Odd(3_000, stated)
+    wrapped = Compacter(summarizer=summarize, rules=rules).wrap(server)
+    history = talk(30)
+    wrapped(model="m", messages=history)
+    answered = server.count(server.sent[-1])
+    server.window = answered - 1
+
+    wrapped(model="m", messages=[*history, bot("Yes."), user("Go on.")])
+
+    assert len(server.sent) == 3
+    assert server.count(server.sent[-1]) > 0.25 * answered
+
+
+def test_a_server_that_takes_less_is_believed_when_it_states_that_again() -> None:
+    server = Odd(20_000, 1_000)
+    compacter = Compacter(summarizer=summarize, recall=None, compact_ratio=0.1)
+    wrapped = compacter.wrap(server)
+    wrapped(model="m", messages=talk(90))
+    server.window = 1_000
+
+    wrapped(model="m", messages=[*talk(90), bot("Yes."), user("Go on.")])
+
+    assert compacter.window("m") == 1_000
+    assert len(server.sent) == 4
+    assert 0.7 * 1_000 < server.count(server.sent[-1]) <= 1_000
+
+
+@pytest.mark.parametrize("limit", [120, 150])
+def test_rules_that_leave_no_room_are_named(limit: int) -> None:
+    server = Odd(limit, limit)
+    rules = ("Pay in euro, and send nothing before Monday noon. " * 8,)
+
+    note = refuse(server, talk(30), rules=rules)
+
+    assert "declared rules take 406 characters" in note
+    assert "declare fewer rules" in note
+
+
+def test_rules_are_named_without_numbers_too() -> None:
+    note = refuse(Server(0), talk(30), rules=("Pay in euro. " * 100,))
+
+    assert "The largest part is the declared rules: 1,3" in note
+
+
+@pytest.mark.parametrize("budget", [50, 300, 450])
+@pytest.mark.parametrize("wire_format", ["openai", "bedrock"])
+def test_by_hand_a_budget_that_cannot_be_kept_gives_a_result(budget: int, wire_format: str) -> None:
+    """Also if the summarizer is down, and each strategy of a chain falls back."""
+
+    def fail(messages: list[Any]) -> str:
+        raise ConnectionError("no route to the summarizer")
+
+    dialect = DIALECTS[wire_format]
+    history = [
+        *(said(f"Crate {n} stands here. " * 9) for n in range(9) for said in TALKS[wire_format]),
+        dialect.user("And now? " * 60),
+    ]
+    compacter = Compacter(summarizer=fail, strategy=[Summarize(), Truncate()])
+
+    result = compacter.compact(history, budget=budget, wire_format=wire_format)
+
+    assert not result.fits
+    assert result.event is not None
+    assert result.event.fallback is True
+
+
+def test_quotes_are_looked_for_again_after_a_compaction() -> None:
+    """Pictures were estimated too small, so a request with quotes was refused: the next one has
+    room for them.
+    """
+    server = Odd(1_000, 1_000)
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 300}}
+    wrapped = Compacter(summarizer=lambda messages: "They plan a fair.").wrap(server)
+    history = [user("I plan a fair in Lund."), bot("The code of Mr. Lind's locker is KX-zwolf.")]
+    for stand in range(2):
+        shown = {"type": "text", "text": f"What about stand {stand}? " + "It has tables. " * 9}
+        history += [user([shown, picture]), bot("Fine.")]
+    wrapped(model="m", messages=[*history, user("Go on.")])
+    question = user("What is the code of Mr. Lind's locker?")
+    for number in range(3):
+        for stand in range(4):
+            history += [user(f"And stand {number}.{stand}? {'It is near the door. ' * 12}")]
+            history += [bot("Fine, noted.")]
+        server.sent.clear()
+        wrapped(model="m", messages=[*history, question])
+
+        assert "KX-zwolf" in str(server.sent[-1])
+
+    assert len(server.sent) == 2
+    assert all("[compacter: quoted" in str(messages) for messages in server.sent)

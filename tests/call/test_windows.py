@@ -92,10 +92,14 @@ class TestACalibration:
         learnt.take(7_000)
         assert learnt.window == 9_000
 
-    def test_a_smaller_window_is_believed_again(self) -> None:
+    def test_a_smaller_window_than_was_answered_is_believed_once_it_is_stated_again(self) -> None:
         learnt = Calibration()
         learnt.take(30_000)
-        learnt.state_window(8_000)
+        assert not learnt.state_window(8_000)
+        assert not learnt.state_window(20)
+        assert learnt.window is None
+        assert not learnt.state_window(8_000)
+        assert learnt.state_window(8_000)
         assert learnt.window == 8_000
         assert learnt.taken == 0
 

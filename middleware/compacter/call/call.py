@@ -9,7 +9,7 @@ methods of its `World`.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -158,8 +158,9 @@ class Call(Attempt):
 
     async def _compact_late(self) -> None:
         """Compact because the previous call's stream ended in a token limit."""
-        if self.limit.limit:
-            self.calibration.state_window(self.limit.limit)
+        limit = self.limit
+        if limit.limit and not self.calibration.state_window(limit.limit):
+            self.limit = replace(limit, limit=None)
         target = self.target()
         fits = target is not None and self.request.conversation.size <= target
         if not fits and self.options.max_retries != 0:

@@ -213,7 +213,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     """Calibrate by the numbers of the error that refused a request, and return the token limit with
     its input tokens filled in.
 
-    A stated size that is only a bound is ignored, and removed from the input tokens.
+    A stated size that is only a bound is ignored, and removed from the input tokens; so is a limit
+    that cannot be.
     """
     if limit.source == SEALED:
         return limit  # It states no sizes.
@@ -222,8 +223,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
         used = None
     elif used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
-    if limit.limit:
-        calibration.state_window(limit.limit)
+    if limit.limit and not calibration.state_window(limit.limit):
+        limit = replace(limit, limit=None)
     size = request.size
     if used:
         is_believed = size >= used * _DENSE
@@ -235,8 +236,9 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
             is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
         if is_believed:
             calibration.learn(size, used, request.tokens_of_one)
-    elif not limit.limit:
-        calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
+    if not limit.limit:
+        estimate = size * calibration.tokens_of_one(request.tokens_of_one)
+        calibration.refuse(used or int(estimate))
     return replace(limit, input_tokens=used)
 
 

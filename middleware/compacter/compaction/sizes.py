@@ -33,6 +33,11 @@ _MOST_CHARS_PER_TOKEN = 20.0
 # Most characters per token that text may have; English has 4 to 5. More means that pictures cost
 # less than estimated.
 _MOST_TEXT = 6.0
+# Smallest window that a refusal may state, in tokens: three sentences. A smaller number counts
+# something else.
+_LEAST_WINDOW = 100
+# Smallest window of a summarizer, in tokens: the prompt alone takes most of it.
+_LEAST_FOR_PROMPT = 256
 # Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
 _FEWEST_LEARNT = 50
 # Part of the window that a model's text may take, and its share with the lines beside it. On agents
@@ -92,6 +97,8 @@ class Calibration:
     """Compactions below the window since a refusal has last shown it."""
     patience: int = 1
     """Such compactions after which the window is tried again; doubled by each refusal then."""
+    doubted: int = 0
+    """The window that the last refusal stated, in tokens."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""
@@ -112,8 +119,16 @@ class Calibration:
             if of_one:
                 self.scale = tokens / (characters * of_one)
 
-    def state_window(self, window: int) -> None:
-        """Use the window, in tokens, that a refusal states."""
+    def state_window(self, window: int) -> bool:
+        """Use the window, in tokens, that a refusal states, and return whether it can be.
+
+        A window that is smaller than an answered request must be stated twice in a row, as by a
+        server that has taken the place of another.
+        """
+        can_be = window >= _LEAST_WINDOW and (window >= self.taken or window == self.doubted)
+        self.doubted = window
+        if not can_be:
+            return False
         self._confirm(is_same=window == self.window)
         self.window = window
         self.is_stated = True
@@ -121,6 +136,7 @@ class Calibration:
         self.refused = 0
         if window < self.taken:  # Another server, or more memory, answered that request.
             self.taken = 0
+        return True
 
     def assume_window(self, window: int | None) -> None:
         """Use a window from a table or a record, unless one is known or a larger request was
@@ -169,6 +185,14 @@ class Calibration:
         if self.taken and self.refused and (self.window is None or self.is_bracketed):
             self.window = (self.taken + self.refused) // 2
             self.is_bracketed = True
+
+    @property
+    def window_of_summarizer(self) -> int | None:
+        """Window in tokens of the model that summarizes; ``None`` if that is unknown. A window that
+        holds no prompt is another model's.
+        """
+        window = self.summarizer_window or self.window
+        return window if window and window >= _LEAST_FOR_PROMPT else None
 
     @property
     def text_per_token(self) -> float:
