@@ -280,11 +280,17 @@ async def test_an_answer_to_as_large_a_request_refutes_it() -> None:
 
 
 class Odd(Server):
-    """A model that states in its refusals a limit that cannot be, or another one."""
+    """A model that states a limit in its refusals, which may not be its window, and the tokens of
+    the request, with some that are not in it.
+    """
 
-    def __init__(self, window: int, stated: int) -> None:
+    def __init__(self, window: int, stated: int, *, hidden: int = 0) -> None:
         super().__init__(window)
         self.stated = stated
+        self.hidden = hidden
+
+    def count(self, messages: list[Any]) -> int:
+        return super().count(messages) + self.hidden
 
     def __call__(self, *, model: str, messages: list[Any]) -> dict[str, Any]:
         try:
@@ -346,6 +352,22 @@ def test_a_server_that_takes_less_is_believed_when_it_states_that_again() -> Non
     assert compacter.window("m") == 1_000
     assert len(server.sent) == 4
     assert 0.7 * 1_000 < server.count(server.sent[-1]) <= 1_000
+
+
+@pytest.mark.parametrize("hidden", [0, 300, 500])
+def test_a_server_that_counts_what_is_not_in_the_request_answers(hidden: int) -> None:
+    server = Odd(1_000, 1_000, hidden=hidden)
+    results = [("c1", "read", plan(random.Random(1), 7_000))]
+    history = [
+        user("How long is the beam?"),
+        *DIALECTS["openai"].calls([("c1", "read", {})]),
+        *DIALECTS["openai"].results(results),
+    ]
+
+    Compacter(summarizer=summarize, max_retries=2).wrap(server)(model="m", messages=history)
+
+    assert len(server.sent) <= 3
+    assert len(server.sent[-1]) == 3
 
 
 @pytest.mark.parametrize("limit", [120, 150])

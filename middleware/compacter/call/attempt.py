@@ -7,7 +7,14 @@ from typing import Any
 
 from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
 from compacter.call.world import DEFERRED, World
-from compacter.compaction.sizes import CAREFUL_MARGIN, LEAST_SUMMARY, Calibration, Sizes
+from compacter.compaction.sizes import (
+    CAREFUL_MARGIN,
+    CHARS_PER_TOKEN,
+    LEAST_SUMMARY,
+    MARGIN,
+    Calibration,
+    Sizes,
+)
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionFailed, Event
@@ -15,8 +22,8 @@ from compacter.options import Options
 from compacter.overflow import TokenLimit
 
 _FAR = 2
-"""Multiple of the limit from which the messages that must stay are too large for sure: a character
-of one text may take twice the tokens of another's."""
+"""Multiple of a limit from which messages are too large for sure: a character of one text may take
+twice the tokens of another's."""
 
 
 @dataclass(eq=False)
@@ -46,7 +53,7 @@ class Attempt:
     refused: int = 0
     """Size of the request that was refused last, in characters."""
     is_harder: bool = False
-    """Whether this round goes further than the ratio, although it is the first one."""
+    """Whether to compact all that can be compacted, as the round reduces nothing otherwise."""
     is_last: bool = False
     """Whether no round is left after this one."""
     is_smallest: bool = False
@@ -104,8 +111,8 @@ class Attempt:
 
     @property
     def is_later(self) -> bool:
-        """Whether an earlier round, or the last round of an earlier call, was refused too, or the
-        first one reduces nothing.
+        """Whether an earlier round, or the last round of an earlier call, was refused too, or this
+        one reduces nothing otherwise.
         """
         known = self.state.refused_size
         return self.is_harder or bool(self.tried) or self._still_refused(known)
@@ -130,15 +137,31 @@ class Attempt:
         summary, and a call that ends although half of its request fits is lost.
         """
         target = self.target()
-        if not self.is_later or (self.is_measured and not self.is_last):
+        if self.is_measured:
+            return self._measured_target(target or 0)
+        if not self.is_later:
             return target
         request = self.request
         most = min(self.refused, self.state.refused_size or self.refused) // 2
-        if self.is_last and not self.is_measured:
+        if self.is_last:
             each = self.calibration.tokens_of_one(request.tokens_of_one)
             most = min(most, int(self.calibration.taken * CAREFUL_MARGIN / each))
         most = max(0, most - request.overhead)
         return most if target is None else min(most, target)
+
+    def _measured_target(self, target: int) -> int:
+        """Return the target by the numbers of a refusal; less if a request that had been made by
+        numbers was still a little too large: the server also counts what is not in the request.
+        """
+        limit = self.limit.limit or 0
+        used = self.limit.input_tokens or 0
+        if self.is_harder:
+            return min(target, self.smallest)
+        if not self.tried or used > limit * _FAR:
+            return target
+        excess = used + self.request.output_that_counts(self.limit) - int(limit * MARGIN)
+        most = self.refused - int(excess * CHARS_PER_TOKEN) - self.request.overhead
+        return max(0, min(target, most))
 
     def is_hopeless(self, target: int | None) -> bool:
         """Return whether no compaction helps, as far as is known: what must stay was refused, with

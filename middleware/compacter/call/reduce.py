@@ -54,9 +54,10 @@ async def reduce_request(call: Attempt, error: Exception) -> str:
     lowered, fits = await _lower_output(call)
     if fits:
         return lowered
+    call.is_harder = False
     step = await _reduce_messages(call)
-    if not step and not call.is_measured and not call.is_later:
-        # The ratio's round reduces nothing, so this one goes as far as a later one.
+    # A hook that has prevented the compaction is not asked a second time.
+    if not step and call.size > call.smallest and call.options.before_compaction is None:
         call.is_harder = True
         step = await _reduce_messages(call)
     return ", ".join(filter(None, (lowered, step)))
