@@ -15,7 +15,7 @@ from tests.dialects import DIALECTS, Dialect, parts_of
 from compacter import Compacter
 from compacter.call.incompressible import advice, shorten_last_message
 from compacter.call.request import Request
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import FORMATS, MessageFormat, get_format

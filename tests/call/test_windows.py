@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.events import PassagesRecalled, PreparationFailed
 
 if TYPE_CHECKING:

@@ -7,14 +7,8 @@ from typing import Any
 
 from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
 from compacter.call.world import DEFERRED, World
-from compacter.compaction.sizes import (
-    CAREFUL_MARGIN,
-    CHARS_PER_TOKEN,
-    LEAST_SUMMARY,
-    MARGIN,
-    Calibration,
-    Sizes,
-)
+from compacter.compaction.calibration import CHARS_PER_TOKEN, Calibration
+from compacter.compaction.sizes import CAREFUL_MARGIN, LEAST_SUMMARY, MARGIN, Sizes
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionFailed, Event

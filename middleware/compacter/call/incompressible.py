@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from compacter.call.request import Request
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.strategies import shorten_message
 from compacter.messages.parts import Kind
 from compacter.options import Retrieved

@@ -21,8 +21,8 @@ from compacter.call.reduce import compact_ahead
 from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
 from compacter.call.world import DEFERRED, step_through
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import (
     CompactionEvent,

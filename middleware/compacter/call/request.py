@@ -10,8 +10,8 @@ from dataclasses import field as member
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED

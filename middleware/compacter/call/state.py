@@ -19,7 +19,7 @@ from compacter.call.ahead import Preparations
 from compacter.call.log import Log
 from compacter.call.request import ConversationState, Request, expected_tokens
 from compacter.call.warm import warm_up
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
