@@ -32,8 +32,6 @@ from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
-
-
 VERSION = 1
 
 
