@@ -33,12 +33,14 @@ PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
 PURE_FILES = tuple(
-    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "world")
+    f"call/{name}.py"
+    for name in ("call", "incompressible", "reduce", "request", "unsaid", "effects")
 )
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """Parts of the front that the rooms may import: they are data."""
 
 PURE_ENOUGH = {
+    "call/effects.py": {"compacter.memory.match.View"},
     "overflow/table.py": {"pathlib.Path"},
     "compaction/plan.py": {"sys.maxsize"},
     "summary/head.py": {"sys.maxsize"},
@@ -52,8 +54,8 @@ PURE_ENOUGH = {
         "asyncio.CancelledError",
     },
 }
-"""Data files of the package itself, a constant, caches in memory, which reach no disk, the bytes
-of a text, what guards them, and what runs the user's own search function."""
+"""Data files of the package itself, a constant, a type, caches in memory, which reach no disk, the
+bytes of a text, what guards them, and what runs the user's own search function."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""
@@ -332,3 +334,16 @@ def test_the_source_archive_holds_what_its_tests_want(built: tuple[Path, Path]) 
 def test_the_release_is_tried_with_each_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {*USES, *ELSEWHERE} == {"", *project["optional-dependencies"]}
+
+
+def test_each_install_line_of_a_page_works_from_a_checkout() -> None:
+    """The package index does not have the package before its first release."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        for line in re.findall(r"pip install .*", page.read_text(encoding="utf-8")):
+            before = line.partition("after the first release")[0]
+            assert "llm-compacter" not in before, f"{page}: {line}"
+            for names in re.findall(r'"\.\[([\w,]+)\]"', line):
+                assert set(names.split(",")) <= extras.keys(), f"{page}: {line}"

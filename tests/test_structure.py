@@ -163,7 +163,7 @@ RULES = (
     "unexplained_numbers",  # constants without a line of why, theirs or their group's
     "complex_functions",  # with a cyclomatic complexity above 25
 )
-"""What the package has none of. Sizes are figures of a release, not tests: CONTRIBUTING."""
+"""Faults that no file of the package may have. No test limits its size."""
 LONGEST_FILE = 450
 MOST_COMPLEX = 25
 BRANCHES = (

@@ -8,16 +8,22 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Sizes
-from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
+from compacter.errors import (
+    ConfigurationError,
+    InvalidHistoryError,
+    check_text,
+    whole_number,
+    with_hints,
+)
 from compacter.events import CompactionEvent
-from compacter.memory.record import conversation_digest
+from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
 from compacter.recall.passages import Passage
@@ -40,6 +46,7 @@ _NOT_MESSAGES = (
 )
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
 class CompactionResult(Table):
     """The new messages, and those that the compaction removed."""
@@ -74,10 +81,12 @@ class CompactionResult(Table):
             )
 
 
+@with_hints
 class ByHand:
     """Methods of a ``Compacter`` that take a list of messages and call no wrapped function."""
 
     _state: State
+    _shown_as: ClassVar = "Compacter"
 
     def window(self, model: str | None) -> int | None:
         """Return a model's context window in tokens: from an error, else from litellm's table;
@@ -161,7 +170,7 @@ class ByHand:
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
-            or conversation_digest(form, left),
+            or conversation_digest(openings(form, left)),
             target=budget,
             summary=summary,
             is_required=budget is not None,
@@ -294,6 +303,7 @@ class ByHand:
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"
             )
         from compacter.call.perform import Performer
+        from compacter.call.pump import pump
         from compacter.compaction.run import compact
 
         options = self._state.options
@@ -316,7 +326,7 @@ class ByHand:
                 )
             models.check_installed(f"model={model!r}")
         performer = Performer(state=self._state, io=io, model=model, large=large)
-        made = await performer.conduct(compact(planned, performer.world))
+        made = await pump(compact(planned), performer)
         if made is None:
             fits = planned.fits_size(planned.original_data_size)
             return CompactionResult(list(messages), fits=fits)
@@ -338,8 +348,9 @@ def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  #
     list.
     """
     if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
+        inside = "; pass its .messages" if hasattr(messages, "messages") else ""
         raise ConfigurationError(
-            f"messages takes a list of messages, not {type(messages).__name__}"
+            f"messages takes a list of messages, not {type(messages).__name__}{inside}"
         )
     checked: list[Message] = list(messages)
     for index, message in enumerate(checked):

@@ -87,7 +87,8 @@ class TestTheOutputLimit:
         (8_000, 7_829, 10, False),
         (8_000, 4_000, 1, False),
         (None, 4_000, 1, True),
-        (None, 4_000, 2, False),
+        (None, 4_000, 16, True),  # No limit was asked for.
+        (None, 4_000, 17, False),
         (8_000, 7_990, 16, True),
         (8_000, 7_990, 17, False),  # an answer, if a short one
     ],

@@ -118,16 +118,6 @@ class TestWhoIsAsked:
             )
             assert len(asked) == made.event.summarizer_calls == 1
 
-    @pytest.mark.parametrize("alternate", [True, False])
-    def test_the_model_after_a_filler_where_the_user_spoke_last_and_roles_alternate(
-        self, alternate: bool
-    ) -> None:
-        messages = [{"role": "user", "content": "Ship. " * 40} for _ in range(6)]
-        options = Options(alternate_roles=alternate)
-        asked, _ = carried_out(options, job(messages, trigger="prepared"), TOLD)
-        assert asked[0].prefix is not None
-        assert (asked[0].prefix[-1]["content"] == FILLERS["assistant"]) is alternate
-
 
 class TestAnAnswer:
     def after(self, prior: Summary, *answers: str, **facts: Any) -> tuple[str, Any]:

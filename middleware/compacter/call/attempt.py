@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
-from compacter.call.world import DEFERRED, World
 from compacter.compaction.calibration import CHARS_PER_TOKEN, Calibration
 from compacter.compaction.sizes import CAREFUL_MARGIN, LEAST_SUMMARY, MARGIN, Sizes
-from compacter.effects import Quote
+from compacter.effects import Emit, Flow, Quote
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionFailed, Event
 from compacter.options import Options
@@ -36,12 +35,12 @@ class Attempt:
     """Whether a hook or a log receives events, such as that of a truncated prompt."""
     limit: TokenLimit = field(default_factory=TokenLimit)
     """Token limit of the last refusal; an empty one before the first."""
-    world: World = DEFERRED
-    """Carries out the steps of the call; by default the driver of the coroutine does."""
     quotes: bool = True
     """Whether quotes may be sent; False after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
     """Descriptions of the steps that made the request smaller."""
+    is_vetoed: bool = False
+    """Whether ``before_compaction`` has prevented the last compaction."""
     sought: bool = False
     """Whether this call has already looked for quotes although there was no room for them."""
     refused: int = 0
@@ -202,7 +201,7 @@ class Attempt:
         """
         return self.sizes.quotes(self.request.size, self.request.tokens_of_one)
 
-    async def quote(self, room: int, *, sent: bool = True, query: str = "") -> str:
+    def quote(self, room: int, *, sent: bool = True, query: str = "") -> Flow[str]:
         """Return quotes of compacted messages, and add them to the request if they are ``sent``.
 
         Args:
@@ -214,35 +213,33 @@ class Attempt:
         if room < FEWEST_QUOTED and not query:
             return ""
         request = self.request
-        text: str = await self.world.quote(
-            Quote(
-                request.original,
-                request.conversation,
-                room,
-                request.archive,
-                request.digest,
-                request.tokens_of_one,
-                sent,
-                query,
-            )
+        text = yield from Quote(
+            request.original,
+            request.conversation,
+            room,
+            request.archive,
+            request.digest,
+            request.tokens_of_one,
+            sent,
+            query,
         )
         if text and sent and not query:
             self.request = replace(request, quotes=text)
         return text
 
-    async def emit(self, kind: type[Event], **facts: Any) -> None:
+    def emit(self, kind: type[Event], **facts: Any) -> Flow[None]:
         """Emit an event of this kind, with the names of model and conversation."""
-        await self.world.emit(kind(**facts, **self.request.named))
+        yield from Emit(kind(**facts, **self.request.named))
 
-    async def emit_failure(
+    def emit_failure(
         self, error: Exception, kind: type[Event] = CompactionFailed, **facts: Any
-    ) -> None:
+    ) -> Flow[None]:
         """Emit the event of a failure: of a user's function, which a ``FunctionError`` describes,
         or else of the summary.
         """
         cause = error.__cause__ if isinstance(error, CompactionError) else error
         raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-        await self.emit(
+        yield from self.emit(
             kind,
             reason=str(error) if isinstance(error, FunctionError) else "no summary could be had",
             error="" if raised is None else type(raised).__name__,

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from compacter.call.attempt import Attempt
+from compacter.call.effects import Find, FindPrepared, Save
 from compacter.call.incompressible import shorten_last_message
 from compacter.call.request import FEWEST_QUOTED, Request
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.sizes import GROWN, LEAST_SUMMARY, MOST_RESERVED
+from compacter.effects import Emit, Flow
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionReused,
@@ -40,7 +42,7 @@ _OUTPUT_MARGIN = 8
 # -- after a refusal -------------------------------------------------------------------------------
 
 
-async def reduce_request(call: Attempt, error: Exception) -> str:
+def reduce_request(call: Attempt, error: Exception) -> Flow[str]:
     """Make the request smaller, and return a description of the step; empty if nothing can be
     reduced.
 
@@ -48,22 +50,22 @@ async def reduce_request(call: Attempt, error: Exception) -> str:
     fallback.
     """
     if call.limit.source == SEALED:
-        return await _leave_out_sealed(call, error)
+        return (yield from _leave_out_sealed(call, error))
     if call.request.quotes and _leave_out_quotes(call):
         return "quotes left out"
-    lowered, fits = await _lower_output(call)
+    lowered, fits = yield from _lower_output(call)
     if fits:
         return lowered
     call.is_harder = False
-    step = await _reduce_messages(call)
+    step = yield from _reduce_messages(call)
     # A hook that has prevented the compaction is not asked a second time.
-    if not step and call.size > call.smallest and call.options.before_compaction is None:
+    if not step and call.size > call.smallest and not call.is_vetoed:
         call.is_harder = True
-        step = await _reduce_messages(call)
+        step = yield from _reduce_messages(call)
     return ", ".join(filter(None, (lowered, step)))
 
 
-async def _reduce_messages(call: Attempt) -> str:
+def _reduce_messages(call: Attempt) -> Flow[str]:
     """Shorten the last user message, or compact the history, or both. Return a description of the
     step; empty if nothing was reduced.
     """
@@ -74,7 +76,7 @@ async def _reduce_messages(call: Attempt) -> str:
     target = call.next_target()
     # Without numbers that message is halved, and in the last round as short as the target.
     allowed = None if call.is_halved and not call.is_last else target
-    shortened = await _shorten_last_message(call, allowed, is_helpless=is_helpless)
+    shortened = yield from _shorten_last_message(call, allowed, is_helpless=is_helpless)
     smallest = call.smallest
     is_least = target is not None and target <= smallest
     if target is not None and not call.is_measured:
@@ -82,7 +84,7 @@ async def _reduce_messages(call: Attempt) -> str:
     compacted = ""
     fits = bool(shortened) and (target is None or call.size <= target)
     if not fits and not call.is_hopeless(target):
-        compacted = await compact_history(call, target, "token_limit")
+        compacted = yield from compact_history(call, target, "token_limit")
     if call.is_halved:
         call.quotes = False
     elif compacted and call.is_measured and not call.is_last:
@@ -103,7 +105,7 @@ def _leave_out_quotes(call: Attempt) -> bool:
     return fits and not call.is_halved and (bool(call.limit.limit) or not call.is_last)
 
 
-async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
+def _leave_out_sealed(call: Attempt, error: Exception) -> Flow[str]:
     """Remove from the request, once, what only another model can read. Return a description of the
     step; empty if nothing was removed.
     """
@@ -114,7 +116,7 @@ async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
     call.request = replace(request, sealed=False)
     removed = kinds.total()
     names = tuple(sorted(kinds))
-    await call.emit(
+    yield from call.emit(
         SealedContentRemoved,
         attempt=call.attempt,
         removed=removed,
@@ -124,7 +126,7 @@ async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
-async def _lower_output(call: Attempt) -> tuple[str, bool]:
+def _lower_output(call: Attempt) -> Flow[tuple[str, bool]]:
     """Lower the output limit. Return a description of the step, empty if it stays, and whether the
     request then fits.
 
@@ -150,13 +152,13 @@ async def _lower_output(call: Attempt) -> tuple[str, bool]:
         return "", False
     options = {**request.options, request.output_option: after}
     call.request = replace(request, options=options, output_tokens=after)
-    await call.emit(
+    yield from call.emit(
         MaxTokensAdjusted, attempt=call.attempt, before=before, after=after, limit=window
     )
     return f"{request.output_option} lowered from {before} to {after}", fits
 
 
-async def _shorten_last_message(call: Attempt, target: int | None, *, is_helpless: bool) -> str:
+def _shorten_last_message(call: Attempt, target: int | None, *, is_helpless: bool) -> Flow[str]:
     """Shorten retrieved text in the last user message, or, if the call ``is_helpless`` otherwise,
     results of tools in it. Return a description of the step; empty if nothing was shortened.
     """
@@ -167,13 +169,13 @@ async def _shorten_last_message(call: Attempt, target: int | None, *, is_helples
         try:
             shorter = shorten_last_message(call.request, how, target)
         except FunctionError as error:
-            await call.emit_failure(error, trigger="token_limit")
+            yield from call.emit_failure(error, trigger="token_limit")
             continue
         if shorter is not None:
             call.request = shorter
             after = shorter.format.size(shorter.shortened)
             before = after + shorter.saved
-            await call.emit(
+            yield from call.emit(
                 MessageShortened,
                 attempt=call.attempt,
                 before=before,
@@ -187,7 +189,7 @@ async def _shorten_last_message(call: Attempt, target: int | None, *, is_helples
 # -- compactions -----------------------------------------------------------------------------------
 
 
-async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> str:
+def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow[str]:
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
@@ -196,7 +198,7 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     ``CompactionError`` if there is neither a summary nor a fallback.
     """
     is_due = trigger != "prepared"
-    if is_due and await enforce_prepared(call):
+    if is_due and (yield from enforce_prepared(call)):
         size = call.request.conversation.size
         if target is None or size <= target:
             return "a compaction that was made ahead"
@@ -204,25 +206,25 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     request = call.request
     if is_due and call.options.memory is not None and planned.cut:
         messages = planned.conversation.messages
-        smaller = request.with_view(
-            await call.world.look_up([messages[index] for index in planned.compacted])
-        )
+        view = yield from Find([messages[index] for index in planned.compacted])
+        smaller = request.with_view(view)
         if smaller.size < request.size:
-            await _reuse(call, smaller, attempt=call.attempt)
+            yield from _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
-    made = await compact(planned, call.world)
+    made = yield from compact(planned)
     if made is None:
+        call.is_vetoed = "vetoed" in planned.tally
         return ""
     after, event = made
     if not (event.fallback and "truncate" in event.strategy.split("+")):
-        await call.world.remember(after.messages)
-    await call.world.emit(event)
+        yield from Save(after.messages)
+    yield from Emit(event)
     call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
 
-async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> bool:
+def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> Flow[bool]:
     """Compact the messages before any refusal of the request, and return whether that succeeded.
 
     Like ``compact_history``, but a failure is emitted as an event, not raised.
@@ -230,9 +232,9 @@ async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> 
     state = call.state
     state.last_attempt_at_call = state.calls
     try:
-        done = await compact_history(call, target, trigger)
+        done = yield from compact_history(call, target, trigger)
     except CompactionError as error:
-        await call.emit_failure(error, trigger=trigger)
+        yield from call.emit_failure(error, trigger=trigger)
         return False
     if done:
         state.tokens = state.stuck_size = 0
@@ -241,7 +243,7 @@ async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> 
     return bool(done)
 
 
-async def compact_for_quotes(call: Attempt, free: int) -> None:
+def compact_for_quotes(call: Attempt, free: int) -> Flow[None]:
     """Compact the history and add quotes, if there are any for the question; emit an event if that
     is impossible.
 
@@ -250,7 +252,7 @@ async def compact_for_quotes(call: Attempt, free: int) -> None:
     if call.sought:
         return
     call.sought = True
-    if not await call.quote(call.room_for_quotes()[0], sent=False):
+    if not (yield from call.quote(call.room_for_quotes()[0], sent=False)):
         return
     state = call.state
     reason = ""
@@ -260,14 +262,14 @@ async def compact_for_quotes(call: Attempt, free: int) -> None:
         reason = "no_progress"
     else:
         target = max(1, call.request.conversation.size + free)
-        done = await compact_early(call, target, "quotes")
+        done = yield from compact_early(call, target, "quotes")
         call.calibration.compactions += done
-        text = await call.quote(min(call.room_for_quotes()))
+        text = yield from call.quote(min(call.room_for_quotes()))
         state.stuck_size = 0 if text else call.request.size
         if done and not text:
             reason = "no_progress"
     if reason:
-        await call.emit(CompactionSkipped, trigger="quotes", reason=reason)
+        yield from call.emit(CompactionSkipped, trigger="quotes", reason=reason)
 
 
 def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPlan:
@@ -308,24 +310,24 @@ def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPl
     )
 
 
-async def enforce_prepared(call: Attempt) -> bool:
+def enforce_prepared(call: Attempt) -> Flow[bool]:
     """Use the compaction that was made ahead for this conversation; return whether there is one."""
     if call.options.prepare_tokens is None:
         return False
     request = call.request
-    smaller = request.with_view(await call.world.find_prepared(request))
+    smaller = request.with_view((yield from FindPrepared(request)))
     if smaller.size >= request.size * _WORTH:
         return False
     call.state.tokens = call.state.stuck_size = 0
     # Store it first, as with a new compaction: a hook that repeats the call then finds it.
-    await call.world.remember(smaller.messages)
-    await _reuse(call, smaller, prepared=True)
+    yield from Save(smaller.messages)
+    yield from _reuse(call, smaller, prepared=True)
     return True
 
 
-async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
+def _reuse(call: Attempt, smaller: Request, **facts: Any) -> Flow[None]:
     """Continue with a request whose view was stored already, and emit the event."""
-    await call.emit(
+    yield from call.emit(
         CompactionReused,
         messages_before=len(call.request.messages),
         messages_after=len(smaller.messages),
@@ -334,19 +336,19 @@ async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
     call.request = smaller
 
 
-async def compact_ahead(call: Attempt, target: int) -> None:
+def compact_ahead(call: Attempt, target: int) -> Flow[None]:
     """Make a compaction ahead, unless another process has stored one that fits. Raises no
     ``Exception``.
 
     Args:
-        call: A call with a copy of the conversation, in a world for compactions that are not in
-            force yet.
+        call: A call with a copy of the conversation, whose handlers are for compactions that are
+            not in force yet.
         target: Largest size of the messages afterwards, in characters.
     """
     request = call.request
     try:
-        view = await call.world.view() or request.messages
+        view = (yield from Find(is_counted=False)) or request.messages
         if sum(map(request.format.size, view)) >= request.conversation.size * _WORTH:
-            await compact_history(call, target, "prepared")
+            yield from compact_history(call, target, "prepared")
     except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
-        await call.emit_failure(error, PreparationFailed)
+        yield from call.emit_failure(error, PreparationFailed)

@@ -141,7 +141,13 @@ class Conversation:
         """Return the texts of the model's context, without media and reasoning; if ``newest`` is
         not 0, only those of that many newest messages.
         """
-        reads = self.parts_of_each(self.messages[self.start :][-newest:])
+        messages = self.messages[self.start :][-newest:]
+        texts = self.format.bare_texts(messages)
+        if None not in texts:
+            # The most common form needs no parts.
+            fillers = tuple(FILLERS.values())
+            return [text for text in texts if text and text not in fillers]
+        reads = self.parts_of_each(messages)
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
     def _find_prior(self) -> int | None:
@@ -326,3 +332,35 @@ def with_fillers(
             is_parted = False
         result.append(message)
     return result
+
+
+def join_users(
+    form: MessageFormat,
+    messages: Sequence[Message],
+    origins: Sequence[int | None],
+    prior: int | None = None,
+) -> list[Message]:
+    """Return the messages to send where roles must alternate: each user message behind one that was
+    not its neighbour becomes a part of that one, in place of an assistant's filler between them.
+    Servers that want the model's reasoning back refuse a filler, as it has none (DeepSeek).
+
+    Args:
+        form: Their format.
+        messages: The compacted messages.
+        origins: Index of each among the caller's own; ``None`` for a new one.
+        prior: Index of their summary message, if it is among the caller's own.
+    """
+    joined: list[Message] = []
+    previous: int | None = None
+    filler = form.filler("assistant")
+    for at, origin in enumerate(origins):
+        message = messages[at]
+        is_parted = origin is None or previous is None or origin != previous + 1
+        if is_parted or messages[at - 1] == filler or at - 1 == prior:
+            left = joined[:-1] if joined and joined[-1] == filler else joined
+            if left and form.speaker(left[-1]) == form.speaker(message) == "user":
+                message = form.join(left[-1], message)
+                joined = left[:-1]
+        joined.append(message)
+        previous = origin
+    return joined

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -89,7 +89,7 @@ class Summarize(NoArguments):
     name: str = field(default="summarize", init=False)
     """Name that events carry."""
 
-    def compact(self, plan: CompactionPlan) -> Generator[AskSummarizer, Any, list[Message]]:
+    def compact(self, plan: CompactionPlan) -> Generator[Ask, Any, list[Message]]:
         """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` if none can be
         made.
 
@@ -123,16 +123,12 @@ class Summarize(NoArguments):
 
         prefix: list[Message] | None = None
         if is_native(plan):
-            form = plan.conversation.format
             prefix = list(plan.messages[: plan.cut])
-            if plan.alternates and form.speaker(prefix[-1]) == "user":
-                # The instruction that is appended is a message of the user.
-                prefix.append(form.filler("assistant"))
         size = plan.head_size - rules
         text = _text_size(plan, by_model=True)
         writer = Writer(
             head=head,
-            ask=AskSummarizer,
+            ask=Ask,
             prefix=prefix,
             detect=options.detect,
             size=size,

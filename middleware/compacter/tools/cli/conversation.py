@@ -255,7 +255,7 @@ def _compact_file(
         if isinstance(event, CompactionFailed):
             failed.append(event)
         if isinstance(event, SummaryProgress):
-            bar.update(task, completed=event.piece - 1, total=event.pieces, refresh=True)
+            bar.update(task, completed=event.piece, total=event.pieces, refresh=True)
 
     # A model's summary is not silently replaced by a fallback. Failures are printed below, so they
     # are not logged.
