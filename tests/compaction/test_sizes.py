@@ -12,8 +12,9 @@ from tests.compaction.conftest import carried_out, plan, refused
 from tests.conversations import user
 
 from compacter import Compacter, CompactionEvent, CompactionPlan
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.sizes import Sizes
 from compacter.effects import Ask
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply

@@ -27,7 +27,8 @@ from compacter.call.request import (
     measure,
 )
 from compacter.call.warm import warm_up
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,

@@ -136,7 +136,7 @@ class Summarize(NoArguments):
             lines=sizes.lines(text, size),
             space=longest,
             tokens=sizes.summary_tokens(size),
-            window=calibration.summarizer_window or calibration.window,
+            window=calibration.window_of_summarizer,
             chars_per_token=calibration.text_per_token,
             fills=bool(plan.budget),
             template=options.summary_prompt,

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.errors import (
     CompactionError,
     ConfigurationError,
