@@ -108,10 +108,10 @@ class Summarize(NoArguments):
                 f"rules: the declared rules take {rules} characters, a summary may have {most}"
             )
         if plan.summary is not None:
-            from compacter.summary import prompt
+            from compacter.summary import gate
 
             summary = plan.summary.strip()
-            fault = prompt.fault(Reply(summary), longest)
+            fault = gate.fault(Reply(summary), longest)
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return plan.replace_head(options.redact(summary) if options.redact else summary)
@@ -133,6 +133,7 @@ class Summarize(NoArguments):
             detect=options.detect,
             size=size,
             room=text,
+            insisted=sizes.insisted(text, longest),
             lines=sizes.lines(text, size),
             space=longest,
             tokens=sizes.summary_tokens(size),
