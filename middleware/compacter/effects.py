@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.recall.weight import OF_PROSE
+from compacter.lines.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
-    from compacter.recall.archive import Archive
+    from compacter.lines.archive import Archive
 
 
 @dataclass(frozen=True, slots=True)

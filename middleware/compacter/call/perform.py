@@ -37,7 +37,7 @@ from compacter.messages.replies import Reply
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
-    from compacter.recall.frame import Quotation
+    from compacter.lines.frame import Quotation
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)

@@ -15,12 +15,12 @@ from compacter.compaction.sizes import Calibration
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
-from compacter.recall.weight import tokens, tokens_each
+from compacter.lines.weight import tokens, tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
     from compacter.overflow import TokenLimit
-    from compacter.recall.archive import Archive
+    from compacter.lines.archive import Archive
 
 LEAST_CUT = 200
 """Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that
@@ -142,7 +142,7 @@ class Request:
             at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if self.quotes:
-            from compacter.recall.frame import place
+            from compacter.lines.frame import place
 
             messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
         return messages if self.sealed else self.format.without_sealed(messages)[0]

@@ -46,7 +46,7 @@ from compacter.runtime.models import window
 from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.turns import Recall
+    from compacter.lines.turns import Recall
 
 # Number of models whose calibration is kept; after this many others, a model is calibrated anew.
 _MOST_MODELS = 256
@@ -60,7 +60,7 @@ _MOST_LATE = 100
 _MOST_PREPARED = 1_000
 
 import_before_fork(
-    *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
+    *(f"compacter.{room}" for room in ("call", "compaction", "lines", "summary")),
     "compacter.clients.wrapping",
     "compacter.redaction",
     "structlog.stdlib",
@@ -295,7 +295,7 @@ class State:
 
 def _recall_of(options: Options, log: Log) -> Recall:
     # Imports SQLite, which few calls need.
-    from compacter.recall.turns import Recall
+    from compacter.lines.turns import Recall
 
     return Recall(options.recall, options.redact, partial(log.failed, "search"))
 

@@ -32,7 +32,7 @@ from compacter.messages.format import Message
 from compacter.options.checks import CHECKS, TAKES
 from compacter.options.identity import identify
 from compacter.overflow import TokenLimit
-from compacter.recall.passages import Quotes
+from compacter.lines.passages import Quotes
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[

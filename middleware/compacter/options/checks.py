@@ -17,7 +17,7 @@ from compacter.compaction.strategies import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.recall.passages import Quotes
+from compacter.lines.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
 
 _LIMIT = "a TokenLimit with whole numbers or None, True, False or None"

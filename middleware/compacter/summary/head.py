@@ -15,7 +15,8 @@ from math import inf
 from sys import maxsize
 
 from compacter.messages.parts import Part
-from compacter.summary.message import NAMES, WORK, Summary
+from compacter.lines.labels import NAMES, WORK
+from compacter.summary.message import Summary
 from compacter.text.pieces import Marks, output_lines, separate, split_lines
 
 ELLIPSIS = " … "

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from compacter.messages.fields import flat
 from compacter.summary.head import ELLIPSIS, OUTPUT, SINCE, Head, Said
-from compacter.summary.message import NAMES, WORK
+from compacter.lines.labels import NAMES, WORK
 from compacter.text.pieces import LONGEST, clip, leaves, values
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, identifiers, read_words, words
 

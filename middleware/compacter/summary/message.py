@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from compacter.lines.labels import NAMES, WORK
 from compacter.messages.fields import flat
 
 TAG = "[compacter: summary of what came before]"
@@ -24,9 +25,6 @@ TAG = "[compacter: summary of what came before]"
 RULE = "Rule: "
 NOTE = "Note: "
 """Prefixes of lines: a declared rule, a note of compacter."""
-NAMES = "Names in earlier tool calls"
-WORK = "Newest list of work"
-"""Labels of lines that compacter makes of tool calls, in place of a speaker."""
 
 _FRAME = "The earlier part of this conversation, shortened."
 _FRAME_WITH_RULES = f"{_FRAME} The rules hold throughout."

@@ -25,7 +25,7 @@ from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionEvent, CompactionFailed, Event, SummaryProgress
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind
-from compacter.recall.weight import tokens as script_tokens
+from compacter.lines.weight import tokens as script_tokens
 from compacter.runtime import models
 from compacter.tools.cli.files import Transcript, read_transcript
 from compacter.tools.cli.terminal import (

@@ -1,0 +1,479 @@
+"""Kept lines: lines that a summary quotes word for word, with a model or without one.
+
+Each source is a function from the head to lines of one kind with weights. One budget and one choice
+serve all kinds: a kind comes before the next one, and within a kind the heavier line and then the
+newer. A line is chosen with what it needs, or not at all. The chosen lines stand in order of time,
+each text under its speaker.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import NamedTuple, Protocol
+
+from compacter.lines.labels import NAMES, SINCE, WORK
+from compacter.lines.own import Marks
+from compacter.lines.read import LONGEST, clip, parse, split
+from compacter.lines.talk import EARLIER, ELLIPSIS, OUTPUT, PASTE, Pick, Said, Talk
+from compacter.lines.words import identifiers, rarity, stems, words
+from compacter.messages.fields import flat
+from compacter.messages.parts import Part
+
+
+
+class Choice(NamedTuple):
+    """A line that a summary may quote."""
+
+    weight: float
+    pick: Pick
+
+
+Source = Callable[["Head"], Iterator[Choice]]
+
+# Characters of a state of the list of work, and of the names of calls.
+_WORK_SIZE = 200
+# Longest value of a call's argument that is a name: a longer one is what was written.
+_LONGEST_ARGUMENT = 160
+# Most names to try: in real runs they cut the steps that lack one from .325 to .22.
+_MOST_NAMES = 200
+# A word in more of the user's lines than this does not relate a later one to an earlier one.
+_RARE = 3
+# Weight of a plain order: "Never ...".
+_PLAIN_ORDER = 3
+# Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size.
+_HANDLING = 12
+# Weights of a line without a model's summary: of talk, of an answer that ends a turn, of an
+# announcement before a call, of a line among many that are alike but for numbers, of markup.
+_TALKED = 2
+_CONCLUDED = 3
+_ANNOUNCED = 0.3
+_ALIKE = 0.3
+_CODE = 0.2
+_MOST_ALIKE = 3
+# Most symbols of code and data in a text of prose, as a share of it; and characters of a name or an
+# address in a talk, which may have more.
+_SYMBOLS = 0.1
+_LONGEST_TERM = 40
+_SYMBOL = re.compile(r"[{}()\[\];=<>|\\$/_`]")
+# Shorter lines are kept even if they also stand in messages that stay: "Yes." is everywhere.
+_SHORTEST = 16
+# Texts of one kind are read up to this multiple of the budget for kept lines: more could not be
+# kept.
+_REACH = 30
+# Longest message that is short: two to three lines of print.
+_SHORT = 320
+_QUESTIONS = ("?", "？", "؟")
+_ITEM_KEYS = ["content", "step", "title", "subject", "task", "text", "name", "description", "item"]
+_IS_CLOSED = re.compile(
+    r"(?i)complete|done|finish|resolv|cancel|skip|drop|abandon|delet|called off"
+)
+_CHECK = re.compile(r"(?m)^\s{0,12}(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+(\S.{0,200})$")
+_LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)")
+_DIGITS = re.compile(r"\d+")
+# Text that may precede an order: a number, "One rule:", "And please".
+_LEAD = re.compile(
+    r"\W{0,8}(?:\d{1,2}[.)]\s)?(?:[^:.!?]{1,60}:\s+)?"
+    r"(?:(?:and|but|so|ok(?:ay)?|also|then|well|just|please|again|important)\b[\s,:-]{1,3}){0,3}"
+)
+
+# Plain English forms of orders, in small letters: how plain they are, how such a sentence begins,
+# and words anywhere in it. The second row has corrections. Other languages stay as the user's short
+# messages.
+_TABLE = (
+    (
+        3,
+        """always, never, do not, don't, don’t, only, make sure, ensure, be sure, avoid,
+            stop, remember, no longer, under no, before you, when you, whenever you, if you, unless
+            you, until you, after you, each time you, every time you""",
+        """from now, from here on, for the rest, going forward, at all times, please, must not,
+            you should not, you shouldn't, you may not, you may only, you
+            should only, you should always, you should never, you cannot, i want you to, i need you
+            to, i'd like you to, i would like you to""",
+    ),
+    (
+        2,
+        """no, no,, nope, nope,, wrong, actually, actually,, correction, correction,,
+            instead, instead,, wait, wait,, sorry, sorry,, undo, revert""",
+        """changed my mind, change of plan, i meant, is now, are now, decided again, scratch
+            that, renamed, moved to, changed to, extended to, instead, any more, is fine,
+            is allowed""",
+    ),
+    (
+        1,
+        """add, answer, ask, begin, call, change, check, create, delete, do, end, explain,
+            fix, follow, format, give, go, implement, include, keep, leave, let, list, look, make,
+            merge, move, name, open, pick, prefer, put, read, remove, rename, reply, report,
+            respond, return, review, run, send, set, show, start, tell, test, try, update, use,
+            wait, work, write""",
+        """you must, you should, you have to, you need to, instead of, rather than, should
+            be, needs to be, has to be, have to be""",
+    ),
+)
+# The forms by their longest words, each with its weight and a blank behind it, those of a beginning
+# after a line break.
+_FORMS = defaultdict[str, list[tuple[int, str]]](list)
+for _weight, *_places in _TABLE:
+    for _before, _place in zip(("\n", ""), _places, strict=True):
+        for _form in flat(_place).split(", "):
+            _FORMS[max(words(_form), key=len)].append((_weight, f"{_before}{_form} "))
+
+
+
+class Prior(Protocol):
+    """An earlier summary."""
+
+    @property
+    def story(self) -> str:
+        """The text that a model wrote."""
+
+    @property
+    def quoted(self) -> str:
+        """The lines that it quotes."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+
+
+class Head:
+    """The texts to compact, and those that the model reads beside the summary.
+
+    Args:
+        parts: Readable parts of the messages, redacted.
+        prior: The summary that is updated.
+        stays: Readable parts of the messages that the model reads beside the summary.
+        marks: Marks before and after retrieved text in a user's message.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        prior: Prior,
+        *,
+        stays: Sequence[Part] = (),
+        marks: Marks | None = None,
+    ) -> None:
+        self.parts = parts
+        self.prior = prior
+        self.view = Talk(stays, marks).said
+        """The texts of messages that stay."""
+        new = Talk(parts, marks).said
+        asked = [said.part.index for said in (*new, *self.view) if said.speaker == "User"]
+        kept = list(_read_quoted(prior.quoted, min(asked, default=0)))
+        self.talk = Talk().with_said(
+            sorted([*kept, *new], key=lambda said: (said.part.index, said.is_kept))
+        )
+        """All texts in order of time."""
+        self.view_text = " ".join(" ".join(part.text for part in stays).split())
+        """All texts of messages that stay, on one line."""
+        # The task may stand between tags, or in a fence.
+        speakers = ("User",) if marks else ("User", PASTE)
+        texts = enumerate(self.talk.said)
+        said_first = [n for n, said in texts if said.speaker in speakers]
+        self.first = next(
+            (n for n in said_first if self.talk.said[n].speaker == "User"),
+            min(said_first, default=None),
+        )
+        """Number of the text that has the first request."""
+        self.budget = math.inf
+        """Characters that kept lines may have."""
+
+    def by(self, *speakers: str, calls: bool = False) -> Iterator[tuple[int, Said]]:
+        """Yield the texts of these speakers (``Tool`` for any), or only their calls, the newest
+        first, with their numbers. Stop where older texts are no longer worth their room, except
+        those that an earlier summary quotes.
+        """
+        left = _REACH * self.budget
+        for number in reversed(range(len(self.talk.said))):
+            said = self.talk.said[number]
+            is_call = said.part.kind == "call" or said.speaker == NAMES
+            if (
+                (left > 0 or said.is_kept)
+                and said.speaker.startswith(speakers)
+                and is_call >= calls
+            ):
+                yield number, said
+                left -= len(said.text)
+
+
+def _read_quoted(text: str, asked: int) -> Iterator[Said]:
+    """Yield the lines that an earlier summary quotes, each with its speaker. Those that came after
+    a message behind it have their places after that one, whose index is ``asked``.
+    """
+    index = -1
+    for line in text.splitlines():
+        if line == SINCE:
+            index = asked
+        if match := _LINE.fullmatch(line):
+            for piece in match[2].split(ELLIPSIS):
+                role = "user" if match[1] == "User" else "assistant"
+                yield Said(piece, match[1], Part(role, "text", piece, index=index), is_kept=True)
+
+
+def _work(head: Head) -> str:
+    """Return the newest state of a list of work: its open items, by their state."""
+    if any(map(_items, head.view)):
+        return ""
+    for _, said in head.by("Tool", "Assistant", WORK):
+        if said.speaker == WORK:
+            return said.text
+        items = _items(said)
+        if len(items) > 1:
+            still_open: dict[str, list[str]] = {}
+            for state, name in sorted(items, key=itemgetter(0)):
+                if not _IS_CLOSED.search(state):
+                    still_open.setdefault(state, []).append(name)
+            told = "; ".join(f"{state}: {', '.join(each)}" for state, each in still_open.items())
+            return clip(told or "all closed", _WORK_SIZE)
+    return ""
+
+
+def _items(said: Said) -> list[tuple[str, str]]:
+    """Return state and text of each item of a list of work: records of a call's JSON, or open boxes
+    of the assistant's checklist; a file's checklist may be outdated.
+    """
+    if said.speaker == "Assistant":
+        return [("pending", flat(item)) for item in _CHECK.findall(said.text)]
+    is_call = said.part.kind == "call"
+    items: list[tuple[str, str]] = []
+    for record in _values(said.text) if is_call and "stat" in said.text else ():
+        if isinstance(record, dict):
+            state = record.get("status", record.get("state"))
+            name = next((record[key] for key in _ITEM_KEYS if key in record), None)
+            if isinstance(state, str) and isinstance(name, str):
+                items.append((state, flat(name)))
+    return items
+
+
+def _values(text: str) -> Iterator[object]:
+    """Yield each object and list inside a text that is JSON, the outer ones first, and each value
+    in it; or the text itself.
+    """
+    waiting: list[object] = [text]
+    while waiting:
+        item = waiting.pop()
+        record = parse(item) if isinstance(item, str) else item
+        yield item if record is None else record
+        if isinstance(record, (dict, list)):
+            waiting += reversed(list(record.values()) if isinstance(record, dict) else record)
+
+
+def _names(head: Head) -> list[str]:
+    """Return the names in calls' short arguments, those that were used most first."""
+    counts = Counter[str]()
+    for _, said in head.by("Tool", NAMES, calls=True):
+        if not _items(said):
+            values = (str(each) for each in _values(said.text) if isinstance(each, (str, int)))
+            short = (each for each in values if said.is_kept or len(each) <= _LONGEST_ARGUMENT)
+            counts.update(identifiers(" ".join(short)))
+    common = (name for name, _ in counts.most_common(_MOST_NAMES))
+    return [name for name in common if name not in head.view_text]
+
+
+def _first(head: Head) -> Iterator[Choice]:
+    """The first request: whole, or its beginning and what it asks."""
+    if head.first is None:
+        return
+    said = head.talk.said[head.first]
+    left = LONGEST
+    for at, line in enumerate(said.lines):
+        left -= len(line.text)
+        if left >= 0 or at == len(said.lines) - 1:
+            yield Choice(1 / (at + 1), (head.first, at))
+
+
+def _spoken(head: Head) -> Iterator[Choice]:
+    """Lines of the user: questions in the first message; orders and corrections; short messages
+    that tell something.
+    """
+    for number, said in head.by("User", OUTPUT):
+        is_short = said.speaker == "User" and (said.is_kept or len(said.text) <= _SHORT)
+        # Text above a shell's output may be the user's.
+        for at, line in enumerate(said.lines if said.speaker == "User" else said.lines[:1]):
+            if line.is_head or not _is_prose(line.text):
+                continue
+            weight = _strength(line.text) or (is_short and _tells(line.text)) / 2
+            if line.text.endswith(_QUESTIONS):
+                weight = 4 if number == head.first else weight / 2
+            if weight:
+                yield Choice(weight, (number, at))
+
+
+def _strength(text: str) -> int:
+    """Return how plainly a line is an order or a correction: 0 to 3."""
+    said = words(text)
+    if not (known := _FORMS.keys() & said):
+        return 0
+    strength = 0
+    for each in split(text):
+        low = _LEAD.sub(r"\g<0>\n", f"{each.lower().rstrip('.!')} ", count=1)
+        found = [weight for word in known for weight, form in _FORMS[word] if form in low]
+        # Somebody who calls out orders less: "Never give up!"
+        strength = max(strength, max(found, default=0) - each.endswith("!"))
+    return strength
+
+
+def _tells(text: str) -> bool:
+    """Return whether a line is more than a few small words: "Hey Dave!", "Thanks, great."."""
+    return sum(len(word) > 3 or not word.isalpha() for word in stems(text)) > 3
+
+
+def _is_prose(text: str) -> bool:
+    """Return whether a line is mostly words, not markup, code or data."""
+    return len(_SYMBOL.findall(text)) <= _SYMBOLS * len(text) or len(text) <= _LONGEST_TERM
+
+
+def _story(head: Head) -> Iterator[Choice]:
+    """Every line, by the rare words in it, and by its form."""
+    # Weigh talk and output separately: one long file must not hide the conversation before it.
+    every = list(chain(head.by("User", "Assistant", EARLIER), head.by("Tool")))
+    newest = max((number for number, said in every if said.speaker == EARLIER), default=None)
+    picks = [
+        (number, at)
+        for number, said in every
+        if said.part.kind != "call" and (said.speaker != EARLIER or number == newest)
+        for at, line in enumerate(said.lines)
+        if not line.is_head
+    ]
+    counts = Counter(chain.from_iterable(head.talk.said[n].stems(at) for n, at in picks))
+    shapes = Counter(_shape(head.talk.line(pick).text) for pick in picks)
+    worths = {word: rarity(count, len(picks)) for word, count in counts.items()}
+    for pick in dict.fromkeys(picks):
+        number, at = pick
+        said = head.talk.said[number]
+        text = said.lines[at].text
+        # The exact sum: the order of words in a set differs from process to process.
+        worth = math.fsum(worths[word] for word in said.stems(at))
+        worth *= _factor(head, number, text)
+        worth *= _ALIKE if shapes[_shape(text)] > _MOST_ALIKE else 1
+        if worth:
+            yield Choice(worth / (len(text) + _HANDLING), pick)
+
+
+def _shape(text: str) -> str:
+    return _DIGITS.sub("#", text[:40])
+
+
+def _factor(head: Head, number: int, text: str) -> float:
+    """Return the weight of a line by what it is, for a summary without a model."""
+    said = head.talk.said[number]
+    after = head.talk.said[number + 1 : number + 2]
+    if said.speaker == "Assistant" and after:
+        is_before_call = after[0].part.kind == "call" and after[0].part.index == said.part.index
+        kind = _ANNOUNCED if is_before_call else _CONCLUDED
+    else:
+        kind = 1 if said.speaker.startswith("Tool") else _TALKED
+    return kind if _is_prose(text) else kind * _CODE
+
+
+KINDS: tuple[tuple[Source, float], ...] = ((_first, 0.5), (_spoken, 0.5), (_story, 1), (_spoken, 1))
+"""The kinds of lines, in their order, each with the share of the room that it may take; the story
+is for a summary without a model. In long talks half of the room is enough for the user's newest
+messages: LoCoMo's facts in a fifth of the size fell from .37 to .25 when they had all of it."""
+_NAMES_SHARE = 0.25
+
+
+class _Choices:
+    """What is chosen, and the room that is left."""
+
+    def __init__(self, head: Head, left: int) -> None:
+        self.head = head
+        self.left = left
+        self.chosen: dict[int, set[int]] = {}
+        self.told = set[str]()
+
+    def add(self, pick: Pick, weight: float, most: float) -> int:
+        """Add a line with what it needs, if that takes at most so many characters; return how many
+        it took.
+        """
+        talk = self.head.talk
+        text = talk.line(pick).text
+        is_known = len(text) > _SHORTEST and flat(text) in self.head.view_text
+        if is_known or text in self.told or pick[1] in self.chosen.get(pick[0], ()):
+            return 0
+        alone = [pick, *talk.needs(pick)]
+        # A plain order says by itself what is to be done, and is never left out for its needs.
+        ways = [[*alone, *talk.answered(pick)], alone] if weight < _PLAIN_ORDER else [alone]
+        for picks in (talk.whole(pick[0]), *ways[: 1 + (weight >= 1)]):
+            new = [each for each in picks if each[1] not in self.chosen.get(each[0], ())]
+            price = self._price(new)
+            if new and price <= min(self.left, most):
+                for number, at in new:
+                    self.chosen.setdefault(number, set()).add(at)
+                    self.told.add(talk.line((number, at)).text)
+                self.left -= price
+                return price
+        return 0
+
+    def _price(self, picks: Iterable[Pick]) -> int:
+        """Return the characters that lines take, with their speakers."""
+        price = 0
+        talk = self.head.talk
+        for number, at in picks:
+            line = talk.line((number, at))
+            price += len(line.lead) + len(line.text) + 3
+        for number in {number for number, _ in picks}.difference(self.chosen):
+            price += len(talk.said[number].speaker) + 2
+        return price
+
+
+def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
+    """Return kept lines in at most ``budget`` characters, in order of time.
+
+    Text in messages that stay is not kept again.
+
+    Args:
+        head: The texts to compact.
+        budget: Characters of all lines.
+        with_story: Whether lines of all speakers take the room that the other kinds leave.
+    """
+    head.budget = budget
+    choices = _Choices(head, budget)
+    work = _work(head)
+    if work and len(WORK) + len(work) + 3 <= choices.left:
+        choices.left -= len(WORK) + len(work) + 3
+    else:
+        work = ""
+    names = _joined(_names(head), min(choices.left, int(budget * _NAMES_SHARE)))
+    choices.left -= len(names) + len(NAMES) + 3 if names else 0
+    for source, share in KINDS:
+        if source is _story and not with_story:
+            continue
+        most = share * budget
+        for weight, pick in sorted(source(head), reverse=True):
+            most -= choices.add(pick, weight if source is _spoken else 0, most)
+    lines = [*_in_order(choices)]
+    lines += [f"{label}: {text}" for label, text in ((WORK, work), (NAMES, names)) if text]
+    return "\n".join(lines)
+
+
+def _joined(names: Iterable[str], most: int) -> str:
+    """Return as many names as fit on one line."""
+    most -= len(NAMES) + 3
+    taken: list[str] = []
+    for name in names:
+        if len(name) + 2 <= most:
+            most -= len(name) + 2
+            taken.append(name)
+    return ", ".join(taken)
+
+
+def _in_order(choices: _Choices) -> Iterator[str]:
+    """Yield the chosen lines in order of time, those that came after the user's newest message that
+    stays below a head of their own.
+    """
+    head = choices.head
+    stays = [said.part.index for said in head.view if said.speaker == "User"]
+    asked = max(stays, default=None)
+    for number in sorted(choices.chosen):
+        said = head.talk.said[number]
+        if asked is not None and said.part.index > asked:
+            yield SINCE
+            asked = None
+        text = head.talk.entry(number, choices.chosen[number], ELLIPSIS, flat=True)
+        yield f"{said.speaker}: {text}"

@@ -1,0 +1,393 @@
+"""What was said: the texts of a conversation, each with its speaker, read into lines when somebody
+first asks for them.
+
+A word is looked for in the texts as they are; only texts that hold one are read into lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from heapq import nlargest
+from itertools import count
+from sys import getsizeof
+from typing import NamedTuple
+
+from compacter.lines.own import Marks, is_shell, is_summary, separate
+from compacter.lines.read import Line, read_output, read_talk
+from compacter.lines.words import plain, rarity, stems
+from compacter.messages.parts import Part
+
+Redact = Callable[[str], str]
+Pick = tuple[int, int]
+"""A line: the number of its text in the talk, and its number in that."""
+
+MAX_BYTES = 64_000_000
+"""Default size limit of a talk in bytes; the oldest texts are dropped."""
+ELLIPSIS = " … "
+"""Mark of omitted text between two pieces of an entry."""
+PASTE = "Tool paste"
+"""Speaker of text that a user has pasted."""
+OUTPUT = "Tool output"
+"""Speaker of a shell's output in a user's message."""
+EARLIER = "Tool earlier summary"
+"""Speaker of another program's summary in a user's message, of which the newest counts."""
+
+# Texts that are read into lines for one search, and those whose neighbours are read too, as an
+# answer may have no word of its question.
+_MOST_READ = 60
+_MOST_NEIGHBOURS = 20
+# Characters of a line, on average, to estimate the number of lines.
+_OF_LINE = 100
+# Longest answer that says nothing without what it answers, and most characters of that.
+_LONGEST_ANSWER = 60
+_LONGEST_OFFER = 420
+# Largest message, in characters, that is quoted whole if it has several lines; and its line breaks.
+_WHOLE_MESSAGE = 600
+_FEWEST_BREAKS = 2
+_QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
+# Bytes of a text with its lines and words, for each of its own: 2 to 9 in real talks.
+_BYTES_OF_ONE = 6
+_NUMBERS = count()
+_NAME = re.compile(r"[^\w. /-]+")
+# Characters of a tool's name: some gateways put a whole path into it.
+_LONGEST_NAME = 60
+
+
+@dataclass(eq=False, slots=True)
+class Said:
+    """One text of the conversation: a message, what is pasted in it, a call's arguments, a
+    result.
+    """
+
+    text: str
+    speaker: str
+    """``User``, ``Assistant``, ``Tool NAME``, or a label of compacter's."""
+    part: Part
+    """The part of a message that it is, or a piece of."""
+    is_kept: bool = False
+    """Whether an earlier summary quotes it."""
+    _lines: list[Line] | None = None
+    _plain: str | None = None
+    _stems: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[Line]:
+        """Its lines."""
+        if self._lines is None:
+            is_output = self.speaker.startswith("Tool") or self.part.kind != "text"
+            self._lines = (read_output if is_output else read_talk)(self.text)
+        return self._lines
+
+    @property
+    def plain(self) -> str:
+        """The text in lower case and without accents."""
+        if self._plain is None:
+            self._plain = plain(self.text)
+        return self._plain
+
+    def stems(self, at: int) -> frozenset[str]:
+        """Return the words of a line, with those of what it needs."""
+        if at not in self._stems:
+            line = self.lines[at]
+            above = " ".join(self.lines[need].text for need in line.needs)
+            self._stems[at] = frozenset(stems(f"{line.lead} {above} {line.text}"))
+        return self._stems[at]
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it ends with a question."""
+        return bool(_QUESTION.search(self.text[-8:]))
+
+
+class Hit(NamedTuple):
+    """A line that has words of a question, or stands beside one that has."""
+
+    score: float
+    pick: Pick
+    held: Mapping[str, float]
+    """Weights of the words in the line itself."""
+
+
+class Found(NamedTuple):
+    """Result of one search."""
+
+    weight: float
+    """Weight of all words."""
+    hits: Sequence[Hit]
+    """Lines, the best first."""
+    count: int
+    """Number of all lines, estimated."""
+    unsaid: int
+    """Number of words that no text holds."""
+
+
+class Talk:
+    """The texts of a conversation in order; never changed. A longer one shares what was read.
+
+    Args:
+        parts: Readable parts of messages, oldest first.
+        marks: Marks before and after retrieved text in a user's message.
+        redact: Applied to each text, so that nothing it removes is kept or quoted.
+        max_bytes: Size limit of the texts and what is read of them; the oldest are dropped.
+    """
+
+    def __init__(
+        self,
+        parts: Iterable[Part] = (),
+        marks: Marks | None = None,
+        *,
+        redact: Redact | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self.max_bytes = max_bytes
+        self.parts: list[Part] = []
+        """Parts whose texts these are."""
+        self.said: list[Said] = []
+        """The texts, in order."""
+        self.bytes = 0
+        """Approximate size, in bytes."""
+        self._add(_cleaned(parts, redact), marks)
+
+    def extend(self, parts: Iterable[Part], redact: Redact | None = None) -> Talk:
+        """Return a new talk, of these texts and of ``parts`` after them; this one is not
+        changed.
+        """
+        longer = copy(self)
+        longer._add(_cleaned(parts, redact))  # noqa: SLF001 - a copy of this one
+        return longer
+
+    def with_said(self, said: Iterable[Said]) -> Talk:
+        """Return a talk with these texts behind its own."""
+        longer = copy(self)
+        longer.said = [*self.said, *said]
+        return longer
+
+    def _add(self, parts: Sequence[Part], marks: Marks | None = None) -> None:
+        self.number = next(_NUMBERS)
+        """A number that no other talk of this process has."""
+        self._counts: dict[str, int] = {}
+        self.bytes += _BYTES_OF_ONE * sum(getsizeof(part.text) for part in parts)
+        self.parts = [*self.parts, *parts]
+        self.said = [*self.said, *_read(parts, marks, is_first=not self.said)]
+        if self.bytes > self.max_bytes and self.parts:
+            # Begin again with the newer half, so that the total time is linear.
+            newer = self.parts[len(self.parts) // 2 + 1 :]
+            self.parts, self.said, self.bytes = [], [], 0
+            self._add(newer, marks)
+
+    # -- what a line brings along ------------------------------------------------------------------
+
+    def line(self, pick: Pick) -> Line:
+        """Return a line."""
+        return self.said[pick[0]].lines[pick[1]]
+
+    def needs(self, pick: Pick) -> list[Pick]:
+        """Return the lines of its text on which a line depends."""
+        return [(pick[0], need) for need in self.line(pick).needs]
+
+    def answered(self, pick: Pick) -> list[Pick]:
+        """Return what a short answer of the user's answers."""
+        said = self.said[pick[0]]
+        is_answer = said.speaker == "User" and len(said.text.strip()) <= _LONGEST_ANSWER
+        return self._offer(pick[0]) if is_answer and not said.is_question else []
+
+    def _offer(self, number: int) -> list[Pick]:
+        """Return the end of what the assistant said before the user's answer."""
+        for before in range(number - 1, max(-1, number - 4), -1):
+            said = self.said[before]
+            if said.speaker == "User":
+                break
+            if said.speaker == "Assistant":
+                return self.end_of(before, _LONGEST_OFFER)
+        return []
+
+    def whole(self, number: int) -> list[Pick]:
+        """Return all lines of a text that says little in pieces: a short one of several lines, in
+        which one may depend on another in a way that nobody can read. Empty for any other.
+        """
+        said = self.said[number]
+        is_short = said.part.kind == "text" and len(said.text) <= _WHOLE_MESSAGE
+        if is_short and said.text.strip().count("\n") >= _FEWEST_BREAKS:
+            return [(number, at) for at in range(len(said.lines))]
+        return []
+
+    def end_of(self, number: int, most: int) -> list[Pick]:
+        """Return the last lines of a text, at most so many characters, with what they need."""
+        lines = self.said[number].lines
+        taken: set[int] = set()
+        for at in reversed(range(len(lines))):
+            more = {at, *lines[at].needs} - taken
+            most -= sum(len(lines[each].text) for each in more)
+            if most < 0 and taken:
+                break
+            taken |= more
+        return [(number, at) for at in sorted(taken)]
+
+    def answer(self, pick: Pick) -> list[Pick]:
+        """Return the beginning of the answer, if a line is a question or is followed by a short
+        answer.
+        """
+        number = pick[0]
+        said = self.said[number]
+        for after in range(number + 1, min(len(self.said), number + 3)):
+            reply = self.said[after]
+            if reply.speaker == said.speaker or reply.part.kind == "call":
+                continue
+            is_answer = _QUESTION.search(self.line(pick).text[-8:]) or (
+                said.speaker == "Assistant"
+                and reply.speaker == "User"
+                and len(reply.text) <= _LONGEST_ANSWER
+                and not reply.is_question
+            )
+            return [(after, 0)] if is_answer and reply.lines else []
+        return []
+
+    # -- search ------------------------------------------------------------------------------------
+
+    def count(self, word: str) -> int:
+        """Return the number of texts that hold a word."""
+        if word not in self._counts:
+            self._counts[word] = sum(word in said.plain for said in self.said)
+        return self._counts[word]
+
+    def lines_with(self, word: str, most: int) -> list[Pick]:
+        """Return the lines that have a word; none if more than so many texts hold it, or more
+        different lines have it.
+        """
+        if self.count(word) > most:
+            return []
+        picks = [
+            (number, at)
+            for number, said in enumerate(self.said)
+            if word in said.plain
+            for at in range(len(said.lines))
+            if word in said.stems(at)
+        ]
+        different = {self.line(pick).text: pick for pick in picks}
+        return sorted(different.values()) if len(different) <= most else []
+
+    def find(self, wanted: Mapping[str, float], until: int | None = None) -> Found:
+        """Return the lines that best match the ``wanted`` words, each with its share of weight.
+
+        Args:
+            wanted: Words in their normal form.
+            until: Number of the texts that are searched, from the first one; by default all.
+        """
+        texts = self.said[:until]
+        holding: dict[str, list[int]] = {
+            word: [number for number, said in enumerate(texts) if word in said.plain]
+            for word in wanted
+        }
+        worth: defaultdict[int, float] = defaultdict(float)
+        for word, numbers in holding.items():
+            weight = wanted[word] * rarity(len(numbers), len(texts))
+            for number in numbers:
+                worth[number] += weight
+        best = nlargest(_MOST_READ, worth, key=lambda number: (worth[number], number))
+        near = {at for number in best[:_MOST_NEIGHBOURS] for at in (number - 1, number + 1)}
+        chosen = sorted({*best, *near}.intersection(range(len(texts))))
+        counts = Counter[str]()
+        have: dict[Pick, frozenset[str]] = {}
+        for number in chosen:
+            for at in range(len(texts[number].lines)):
+                words = texts[number].stems(at).intersection(wanted)
+                counts.update(words)
+                have[number, at] = words
+        whole = sum(len(said.text) for said in texts) // _OF_LINE + 1
+        weights = {
+            word: share * rarity(max(counts[word], len(holding[word])), whole)
+            for word, share in wanted.items()
+        }
+        held = {
+            pick: {word: weights[word] for word in sorted(words)} for pick, words in have.items()
+        }
+        unsaid = sum(not numbers for numbers in holding.values())
+        return Found(sum(weights.values()), _ranked(held), whole, unsaid)
+
+    # -- text --------------------------------------------------------------------------------------
+
+    def entry(self, number: int, places: Iterable[int], gap: str, *, flat: bool) -> str:
+        """Return lines of one text, with ``gap`` where something between two is left out.
+
+        Args:
+            number: Number of the text.
+            places: Numbers of its lines.
+            gap: The mark of what is left out.
+            flat: Whether all stands on one line.
+        """
+        text = ""
+        lead = ""
+        before = -2
+        for at in sorted(set(places)):
+            line = self.said[number].lines[at]
+            if text:
+                text += self.said[number].lines[before].gap if at == before + 1 else gap
+            own_lead = f"{line.lead}: " if line.lead and line.lead != lead else ""
+            text += own_lead + line.text
+            lead = line.lead
+            before = at
+        return " ".join(text.split()) if flat else text
+
+
+# Offsets of a line and its neighbours, and the share of its weight for a word that only occurs
+# there.
+_AROUND = ((0, 1.0), *((side * n, 0.7**n) for n in range(1, 4) for side in (-1, 1)))
+
+
+def _ranked(held: Mapping[Pick, Mapping[str, float]]) -> list[Hit]:
+    """Return lines with the words that they and their neighbours have, the best first; of two that
+    are equal, the newer one.
+    """
+    order: list[Pick | None] = []
+    for pick in sorted(held):
+        if order and order[-1] and pick[0] > order[-1][0] + 1:
+            order += [None] * 3  # Texts that were not read lie between.
+        order.append(pick)
+    hits: list[Hit] = []
+    for place, pick in enumerate(order):
+        whole = set[str]()
+        score = 0.0
+        for step, share in _AROUND if pick else ():
+            near = order[place + step] if 0 <= place + step < len(order) else None
+            more = {word: w for word, w in held[near].items() if word not in whole} if near else {}
+            score += share * sum(more.values())
+            whole |= more.keys()
+        if pick and score:
+            hits.append(Hit(score, pick, held[pick]))
+    return sorted(hits, key=lambda hit: (hit.score, hit.pick), reverse=True)
+
+
+def _cleaned(parts: Iterable[Part], redact: Redact | None) -> list[Part]:
+    if redact is None:
+        return list(parts)
+    return [replace(part, text=redact(part.text), name=redact(part.name)) for part in parts]
+
+
+def _read(parts: Iterable[Part], marks: Marks | None, *, is_first: bool) -> Iterator[Said]:
+    """Yield the texts of parts; text that a user has pasted counts as a tool's."""
+    names: dict[str | None, str] = {}
+    started = not is_first
+    for part in parts:
+        text = part.text
+        if part.kind not in ("text", "call", "result") or part.role == "system" or not text.strip():
+            continue
+        if part.kind != "text" or part.role == "tool":
+            if part.kind == "call":
+                names[part.call_id] = part.name
+            # Some formats leave the name out in results.
+            name = _NAME.sub(" ", part.name or names.get(part.call_id, ""))
+            yield Said(text, f"Tool {name.strip()[:_LONGEST_NAME] or part.kind}", part)
+        elif part.role == "user":
+            if started and is_shell(text):
+                yield Said(text, OUTPUT, part)
+                continue
+            other = EARLIER if is_summary(text) else PASTE
+            for own, is_own in separate(text, marks):
+                yield Said(own, "User" if is_own else other, part)
+        else:
+            yield Said(text, "Assistant", part)
+        started = True
