@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from compacter.lines.frame import NOTE, Quotation, frame, line_of
 from compacter.lines.own import separate
@@ -159,6 +160,8 @@ class Quoter:
         self._tokens_of_one = tokens_of_one
         self._request = _without_space(request)
         self._chosen: dict[Pick, float] = {}
+        self._newest: dict[str, Pick] = {}
+        """By each name, the user's newest line that the request contains already."""
 
     # -- a question --------------------------------------------------------------------------------
 
@@ -221,7 +224,7 @@ class Quoter:
         self._room = min(self._room, _MOST_CHARACTERS)
         # A further line has a name that no line before has, or is the second line of a rare word:
         # an error is below the command that caused it.
-        least = _AGAIN * rarity(_RARE, self._compacted)
+        least = _AGAIN * rarity(_RARE, self._talk.size(self._compacted))
 
         def worth(pick: Pick) -> tuple[float, Pick]:
             weighed = (weight * _AGAIN ** used[name] for name, weight in held[pick].items())
@@ -232,11 +235,14 @@ class Quoter:
             if score < least:
                 break
             names = held.pop(best)
-            if best[0] >= self._compacted or self._is_in_request(best) or self._add(best, score):
+            newer = [self._newest.get(name, best) for name in names]
+            changes = [pick for pick in newer if pick > best]
+            if self._is_in_view(best) or self._add(best, score, changes):
                 used.update([*names])
             else:  # An older line about the same would stand for the newest.
                 for older in [each for each in held if each < best and held[each].keys() & names]:
                     del held[older]
+                    self._chosen.pop(older, None)
 
     def _look_up(self, sentence: str, held: dict[Pick, dict[str, float]]) -> None:
         """Note the names in a sentence by the compacted lines that have them and are the user's or
@@ -247,43 +253,48 @@ class Quoter:
         """
         talk = self._talk
         whole = _without_space(sentence)
-        words = dict.fromkeys(stems(sentence))
-        lines = {word: talk.lines_with(word, _RARE) for word in words}
-        counts = {word: len(picks) for word, picks in lines.items()}
-        weights = {
-            word: rarity(counts[word] or talk.count(word), len(talk.said))
-            for word in words
-            if counts[word] or talk.count(word)
-        }
-        named = {word for name in _CAPITAL.findall(sentence) for word in stems(name)}
+        said = stems(sentence)
+        # A user's manner ("Now please ..., and then go on.") is no part of what is meant.
+        counts = {word: talk.count(word, self._compacted, but="User") for word in said}
+        size = talk.size(self._compacted)
+        weights = {word: rarity(count, size) for word, count in counts.items() if count}
+        least = _ABOUT * sum(weights.values())
+        capitals = {word for name in _CAPITAL.findall(sentence) for word in stems(name)}
+        names = [(word,) for word in said if _is_long(word)] + [*pairwise(said)]
+        lines = {name: talk.lines_with(name, _RARE) for name in dict.fromkeys(names)}
         picks = {pick for found in lines.values() for pick in found}
         if any(whole in _without_space(talk.line(pick).text) for pick in picks):
             return
-        least = _ABOUT * sum(weights.values())
-        for word, found in lines.items():
-            is_long = len(word) >= (_LEAST_DIGITS if word.isdigit() else _LEAST_LETTERS)
-            compacted = [pick for pick in found if pick[0] < self._compacted]
-            results = sum(talk.said[number].part.role == "tool" for number, _ in compacted)
-            is_known = len(compacted) < len(found)
-            if not (is_long or not word.isascii()) or results > _MOST_RESULTS or is_known:
+        shared = {
+            pick: sum(weights.get(word, 0.0) for word in talk.said[pick[0]].stems(pick[1]))
+            for pick in picks
+        }
+        for name, found in lines.items():
+            told = [pick for pick in found if self._is_told(pick) and self._is_in_view(pick)]
+            self._newest.update({" ".join(name): told[-1]} if told else {})
+            results = sum(talk.said[number].part.role == "tool" for number, _ in found)
+            if results > _MOST_RESULTS:
                 continue
-            is_name = len(found) <= _VERY_RARE and word in named
-            for pick in compacted:
-                shared = sum(weights.get(each, 0.0) for each in talk.said[pick[0]].stems(pick[1]))
-                if self._is_told(pick) or shared > least or is_name:
-                    held[pick][word] = rarity(len(found), self._compacted)
+            is_name = len(found) <= _VERY_RARE and capitals.issuperset(name)
+            in_view = max((shared[pick] for pick in found if self._is_in_view(pick)), default=0)
+            for pick in found:
+                is_meant = self._is_told(pick) or shared[pick] > least or is_name
+                if pick[0] < self._compacted and is_meant and shared[pick] > in_view:
+                    # Of lines with one name the one that is about more of the sentence is meant.
+                    weight = rarity(len(found), size) * (1 + shared[pick] / sum(weights.values()))
+                    held[pick][" ".join(name)] = weight
 
     def _is_told(self, pick: Pick) -> bool:
         """Return whether the user has stated this, in a message that is not mostly pasted."""
         said = self._talk.said[pick[0]]
         return said.speaker == "User" and len(said.part.text) <= _LONGEST_TOLD
 
-    def _is_in_request(self, pick: Pick) -> bool:
-        return _without_space(self._talk.line(pick).text) in self._request
+    def _is_in_view(self, pick: Pick) -> bool:
+        return pick[0] >= self._compacted or _without_space(self._talk.line(pick).text) in self._request
 
     # -- the text ----------------------------------------------------------------------------------
 
-    def _add(self, pick: Pick, score: float) -> bool:
+    def _add(self, pick: Pick, score: float, changes: Sequence[Pick] = ()) -> bool:
         """Add a line with what it needs if there is room; return whether there was.
 
         What changed a statement since is quoted after it, even if the request contains it: a reader
@@ -291,12 +302,12 @@ class Quoter:
         """
         talk = self._talk
         said = talk.said[pick[0]]
-        if self._is_in_request(pick):
+        if self._is_in_view(pick):
             return False
         alone = [pick, *talk.needs(pick)]
         if said.part.kind == "text" and len(said.text) <= _SHORT:
             alone = [(pick[0], at) for at in range(len(said.lines))]
-        changes = [*talk.answered(pick), *self._changes(pick)]
+        changes = [*changes, *talk.answered(pick), *self._changes(pick)]
         answers = talk.answer(pick)
         for base in (talk.whole(pick[0]) or alone, alone):
             for more in (answers, []) if answers else ([],):
@@ -371,6 +382,11 @@ def passage_of(talk: Talk, number: int, places: Iterable[int], score: float) -> 
     part = said.part
     name = "pasted text" if said.speaker != "User" and part.role == "user" else part.name
     return Passage(talk.entry(number, places, _GAP, flat=False), part.role, name, part.index, score)
+
+
+def _is_long(word: str) -> bool:
+    """Return whether a word may be a name by itself: no short number, and no single letter."""
+    return len(word) >= (_LEAST_DIGITS if word.isdigit() else _LEAST_LETTERS if word.isascii() else 2)
 
 
 def _without_space(text: str) -> str:

@@ -7,7 +7,7 @@ A word is looked for in the texts as they are; only texts that hold one are read
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -169,7 +169,7 @@ class Talk:
     def _add(self, parts: Sequence[Part], marks: Marks | None = None) -> None:
         self.number = next(_NUMBERS)
         """A number that no other talk of this process has."""
-        self._counts: dict[str, int] = {}
+        self._counts: dict[tuple[str, int | None, str], int] = {}
         self.bytes += _BYTES_OF_ONE * sum(getsizeof(part.text) for part in parts)
         self.parts = [*self.parts, *parts]
         self.said = [*self.said, *_read(parts, marks, is_first=not self.said)]
@@ -248,26 +248,35 @@ class Talk:
 
     # -- search ------------------------------------------------------------------------------------
 
-    def count(self, word: str) -> int:
-        """Return the number of texts that hold a word."""
-        if word not in self._counts:
-            self._counts[word] = sum(word in said.plain for said in self.said)
-        return self._counts[word]
-
-    def lines_with(self, word: str, most: int) -> list[Pick]:
-        """Return the lines that have a word; none if more than so many texts hold it, or more
-        different lines have it.
+    def count(self, word: str, until: int | None = None, *, but: str = "") -> int:
+        """Return how often a word was said in the first ``until`` texts, except those of the
+        speaker ``but``.
         """
-        if self.count(word) > most:
-            return []
-        picks = [
-            (number, at)
+        key = word, until, but
+        if key not in self._counts:
+            said = (said for said in self.said[:until] if said.speaker != but)
+            self._counts[key] = sum(each.plain.count(word) for each in said)
+        return self._counts[key]
+
+    def size(self, until: int | None = None) -> int:
+        """Return the number of lines of the first ``until`` texts, estimated."""
+        return sum(len(said.text) for said in self.said[:until]) // _OF_LINE + 1
+
+    def lines_with(self, words: Sequence[str], most: int) -> list[Pick]:
+        """Return the different lines that have all of some words, of equal ones the newest; none if
+        there are more than so many, or far more texts that hold the words.
+        """
+        texts = [
+            number
             for number, said in enumerate(self.said)
-            if word in said.plain
-            for at in range(len(said.lines))
-            if word in said.stems(at)
+            if all(word in said.plain for word in words)
         ]
-        different = {self.line(pick).text: pick for pick in picks}
+        different: dict[str, Pick] = {}
+        for number in texts if len(texts) <= most * most else ():
+            said = self.said[number]
+            for at, line in enumerate(said.lines):
+                if said.stems(at).issuperset(words):
+                    different[line.text] = (number, at)
         return sorted(different.values()) if len(different) <= most else []
 
     def find(self, wanted: Mapping[str, float], until: int | None = None) -> Found:
@@ -290,17 +299,13 @@ class Talk:
         best = nlargest(_MOST_READ, worth, key=lambda number: (worth[number], number))
         near = {at for number in best[:_MOST_NEIGHBOURS] for at in (number - 1, number + 1)}
         chosen = sorted({*best, *near}.intersection(range(len(texts))))
-        counts = Counter[str]()
         have: dict[Pick, frozenset[str]] = {}
         for number in chosen:
             for at in range(len(texts[number].lines)):
-                words = texts[number].stems(at).intersection(wanted)
-                counts.update(words)
-                have[number, at] = words
-        whole = sum(len(said.text) for said in texts) // _OF_LINE + 1
+                have[number, at] = texts[number].stems(at).intersection(wanted)
+        whole = self.size(until)
         weights = {
-            word: share * rarity(max(counts[word], len(holding[word])), whole)
-            for word, share in wanted.items()
+            word: share * rarity(self.count(word, until), whole) for word, share in wanted.items()
         }
         held = {
             pick: {word: weights[word] for word in sorted(words)} for pick, words in have.items()

@@ -33,6 +33,7 @@ _ACCENT = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u065f
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _CAMEL = re.compile(r"\b[A-Za-z]{0,40}?[a-z0-9][A-Z][A-Za-z0-9]{0,40}")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_COMPOUND = re.compile(r"[A-Za-z0-9]{1,40}(?:[_./-][A-Za-z0-9]{1,40}){1,12}")
 _IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
 _ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 
@@ -54,13 +55,16 @@ def words(text: str) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """Return the words of ``text`` in their normal form, in their order."""
+    """Return the words of ``text`` in their normal form, in their order, and at last each compound
+    name, such as ``max_depth``, as a whole.
+    """
     if _CAMEL.search(text):
-        text = _CAMEL.sub(lambda name: f"{name[0]} {_HUMP.sub(' ', name[0])}", text)
-    return [
+        text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
+    said = [
         word if len(word) <= _STEM else word[:_STEM] if word.isalpha() else word[:_LONGEST_WORD]
         for word in words(text)
     ]
+    return said + [name.lower() for name in _COMPOUND.findall(text)]
 
 
 def _pairs(match: re.Match[str]) -> str:
