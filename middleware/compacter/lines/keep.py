@@ -16,7 +16,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from compacter.lines.labels import NAMES, SINCE, WORK
+from compacter.lines.labels import INDENT, NAMES, SINCE, WORK
 from compacter.lines.own import Marks
 from compacter.lines.read import LONGEST, clip, parse, split
 from compacter.lines.talk import EARLIER, ELLIPSIS, OUTPUT, PASTE, Pick, Said, Talk
@@ -53,7 +53,7 @@ _TALKED = 2
 _CONCLUDED = 3
 _ANNOUNCED = 0.3
 _ALIKE = 0.3
-_CODE = 0.2
+_CODE = 0.05
 _MOST_ALIKE = 3
 # Most symbols of code and data in a text of prose, as a share of it; and characters of a name or an
 # address in a talk, which may have more.
@@ -74,6 +74,7 @@ _IS_CLOSED = re.compile(
 )
 _CHECK = re.compile(r"(?m)^\s{0,12}(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+(\S.{0,200})$")
 _LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)")
+BREAK = "\x1f"
 _DIGITS = re.compile(r"\d+")
 # Text that may precede an order: a number, "One rule:", "And please".
 _LEAD = re.compile(
@@ -90,7 +91,7 @@ _TABLE = (
         """always, never, do not, don't, don’t, only, make sure, ensure, be sure, avoid,
             stop, remember, no longer, under no, before you, when you, whenever you, if you, unless
             you, until you, after you, each time you, every time you""",
-        """from now, from here on, for the rest, going forward, at all times, please, must not,
+        """from now, from here on, for the rest, going forward, at all times, must not,
             you should not, you shouldn't, you may not, you may only, you
             should only, you should always, you should never, you cannot, i want you to, i need you
             to, i'd like you to, i would like you to""",
@@ -110,7 +111,7 @@ _TABLE = (
             merge, move, name, open, pick, prefer, put, read, remove, rename, reply, report,
             respond, return, review, run, send, set, show, start, tell, test, try, update, use,
             wait, work, write""",
-        """you must, you should, you have to, you need to, instead of, rather than, should
+        """please, you must, you should, you have to, you need to, instead of, rather than, should
             be, needs to be, has to be, have to be""",
     ),
 )
@@ -206,11 +207,11 @@ def _read_quoted(text: str, asked: int) -> Iterator[Said]:
     a message behind it have their places after that one, whose index is ``asked``.
     """
     index = -1
-    for line in text.splitlines():
+    for line in text.replace(INDENT, BREAK).split("\n"):
         if line == SINCE:
             index = asked
         if match := _LINE.fullmatch(line):
-            for piece in match[2].split(ELLIPSIS):
+            for piece in match[2].replace(BREAK, "\n").split(ELLIPSIS):
                 role = "user" if match[1] == "User" else "assistant"
                 yield Said(piece, match[1], Part(role, "text", piece, index=index), is_kept=True)
 
@@ -397,9 +398,17 @@ class _Choices:
         if is_known or text in self.told or pick[1] in self.chosen.get(pick[0], ()):
             return 0
         alone = [pick, *talk.needs(pick)]
+        if 0 < weight:
+            alone += talk.changes(pick)[0]
         # A plain order says by itself what is to be done, and is never left out for its needs.
-        ways = [[*alone, *talk.answered(pick)], alone] if weight < _PLAIN_ORDER else [alone]
-        for picks in (talk.whole(pick[0]), *ways[: 1 + (weight >= 1)]):
+        ways = [alone if weight >= _PLAIN_ORDER else [*alone, *talk.answered(pick)]]
+        whole = talk.whole(pick[0])
+        if whole:
+            # Inside a short message of several lines anything may turn a line's meaning.
+            is_edge = pick in (whole[0], whole[-1])
+            ways = [whole, *(ways if weight >= 1 and is_edge else ())]
+            most = self.left if weight >= 1 else most
+        for picks in ways:
             new = [each for each in picks if each[1] not in self.chosen.get(each[0], ())]
             price = self._price(new)
             if new and price <= min(self.left, most):
@@ -475,5 +484,6 @@ def _in_order(choices: _Choices) -> Iterator[str]:
         if asked is not None and said.part.index > asked:
             yield SINCE
             asked = None
-        text = head.talk.entry(number, choices.chosen[number], ELLIPSIS, flat=True)
-        yield f"{said.speaker}: {text}"
+        text = head.talk.entry(number, choices.chosen[number], ELLIPSIS)
+        # No other kind of line break may begin a line that looks like a speaker's.
+        yield f"{said.speaker}: {INDENT.join(text.splitlines())}"

@@ -6,3 +6,5 @@ WORK = "Newest list of work"
 SINCE = "Said after the user's next message:"
 """Line between the quotes from before a message that stays behind the summary, and those from after
 it."""
+INDENT = "\n  "
+"""Begins the further lines of an entry, unlike those of a frame."""

@@ -25,16 +25,18 @@ from compacter.messages.parts import Part
 
 # Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
 # used only if no sentence asks so clearly.
-_LEAST_ASKED = 0.5
+_LEAST_ASKED = 0.2
 _LEAST_SAID = 0.95
-# Weight of a word that was never said, as a share of a rare one's: it may be a small word.
-_UNSAID = 0.5
+# Fewest words that a line shares with a sentence that does not ask.
+_FEWEST_SAID = 2
+# Shares of weight of words by their letters.
+_SHARES = {1: 0.25, 2: 0.25, 3: 0.25, 4: 0.6}
 # Smallest score of a line, as a share of the best one's.
 _WORTH = 0.4
+# Share of the best score from which a line fits as well.
+_EQUAL = 0.8
 # Between pieces of one message: a line of its own, so that no two items of a list become one.
 _GAP = "\n…\n"
-# Longest message, in characters, of which a line is quoted with the others.
-_SHORT = 250
 
 # Most texts that hold a name, and most results: text in more results is boilerplate.
 _RARE = 10
@@ -44,7 +46,7 @@ _AGAIN = 0.4
 # Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
 _LONGEST_TOLD = 2_000
 # Most characters of quotes that begin with lines for a task.
-_MOST_CHARACTERS = 500
+MOST_FOR_STEP = 500
 # Fewest characters of a name: digits of a number that counts by itself, and letters.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
@@ -52,9 +54,6 @@ _LEAST_LETTERS = 3
 _ABOUT = 0.25
 # Most lines with a name that is enough by itself.
 _VERY_RARE = 2
-# Longest statement that may change an earlier one.
-_LONGEST_CHANGE = 200
-_FEW = 3
 
 # -- what asks -------------------------------------------------------------------------------------
 
@@ -68,6 +67,7 @@ _FEWEST_WORDS = 4
 # Characters to read at the end of a step's text, and at both ends of a message.
 _LONGEST = 2_000
 _ASKING = re.compile(r"(?i)[?？؟՞]|\b(?:who|whom|whose|what|when|where|which|why|how|remind)\b")
+_MARK = re.compile("[?？؟՞]")
 _DIGIT = re.compile(r"\d")
 _DENSE_RUN = re.compile(r"[^\x00-\x7f]{4,}")
 _AROUND = ".,:;!?()\"'"
@@ -88,6 +88,11 @@ def question(turn: Iterable[Part]) -> list[str]:
 def is_asking(sentence: str) -> bool:
     """Return whether a sentence has the form of a question."""
     return bool(_ASKING.search(sentence))
+
+
+def is_question(sentence: str) -> bool:
+    """Return whether a sentence has a question mark."""
+    return bool(_MARK.search(sentence))
 
 
 def task(step: Sequence[Part]) -> list[str]:
@@ -128,6 +133,17 @@ def _sentences(text: str) -> Iterator[str]:
         # "So tell me: what we paid" asks after the colon; "invoice 7: what is missing" as a whole.
         head, colon, rest = sentence.partition(": ")
         yield from filter(None, (head, rest) if colon and not _DIGIT.search(head) else (sentence,))
+
+
+def terms(text: str) -> dict[str, float]:
+    """Return the words of a question with their shares of weight: in any language that is written
+    in letters, short words are mostly no names.
+    """
+    named = {word for name in _CAPITAL.findall(text) for word in stems(name)}
+    return {
+        word: 1.0 if word in named or not word.isascii() else _SHARES.get(len(word), 1.0)
+        for word in stems(text)
+    }
 
 
 # -- what answers ----------------------------------------------------------------------------------
@@ -194,19 +210,23 @@ class Quoter:
         The evidence is the weight of the words in it, in rare words, times the root of its share of
         the whole weight.
         """
-        wanted = dict.fromkeys(stems(sentence), 1.0)
+        wanted = terms(sentence)
         whole = _without_space(sentence)
         found = self._talk.find(wanted, self._compacted)
         if not found.hits:
             return 0.0, {}
         score = found.hits[0].score
         worth = {hit.pick: share for hit in found.hits if (share := hit.score / score) >= _WORTH}
-        rare = rarity(1, found.count)
-        weight = found.weight - (1 - _UNSAID) * rare * found.unsaid
+        rare = rarity(2, found.count)
+        if len(found.hits[0].held) < _FEWEST_SAID and not is_asking(sentence):
+            return 0.0, {}
+        # Words that as many lines have mean none of them.
+        if sum(share >= _EQUAL for share in worth.values()) > _RARE:
+            return 0.0, {}
         said_before = any(whole in _without_space(self._talk.line(pick).text) for pick in worth)
         if said_before and not is_asking(sentence):
             return 0.0, {}
-        return score / rare * math.sqrt(score / max(score, weight)), worth
+        return score / rare * math.sqrt(score / max(score, found.weight)), worth
 
     # -- a task ------------------------------------------------------------------------------------
 
@@ -221,7 +241,7 @@ class Quoter:
         for sentence in stated:
             self._look_up(sentence, held)
         used: Counter[str] = Counter()
-        self._room = min(self._room, _MOST_CHARACTERS)
+        self._room = min(self._room, MOST_FOR_STEP)
         # A further line has a name that no line before has, or is the second line of a rare word:
         # an error is below the command that caused it.
         least = _AGAIN * rarity(_RARE, self._talk.size(self._compacted))
@@ -302,18 +322,21 @@ class Quoter:
         """
         talk = self._talk
         said = talk.said[pick[0]]
-        if self._is_in_view(pick):
+        related, floating = talk.changes(pick)
+        # What has been changed by something that the request has anyway is not quoted at all.
+        if self._is_in_view(pick) or any(map(self._is_in_view, related)):
             return False
-        alone = [pick, *talk.needs(pick)]
-        if said.part.kind == "text" and len(said.text) <= _SHORT:
-            alone = [(pick[0], at) for at in range(len(said.lines))]
-        changes = [*changes, *talk.answered(pick), *self._changes(pick)]
-        answers = talk.answer(pick)
-        for base in (talk.whole(pick[0]) or alone, alone):
-            for more in (answers, []) if answers else ([],):
-                if self._take([*base, *changes, *more], score):
-                    return True
-        return False
+        alone = [(pick[0], at) for at in said.run(pick[1])] + talk.needs(pick)
+        whole = talk.whole(pick[0])
+        if any(map(self._is_in_view, whole)):
+            whole = []
+        more = [*changes, *talk.answered(pick), *related, *floating]
+        answers = [each for each in talk.answer(pick) if not any(talk.changes(each))]
+        return any(
+            self._take([*base, *more, *behind], score)
+            for base in (whole or alone, alone)
+            for behind in ((answers, []) if answers else ([],))
+        )
 
     def _take(self, picks: Iterable[Pick], score: float) -> bool:
         new = set(picks).difference(self._chosen)
@@ -328,33 +351,6 @@ class Quoter:
         self._room -= needed
         self._chosen.update(dict.fromkeys(new, score))
         return True
-
-    def _changes(self, pick: Pick) -> list[Pick]:
-        """Return later statements of the user's about the same thing: those that share a rare word
-        with a statement, and the user's next one if it takes up nothing said before it.
-        """
-        number = pick[0]
-        talk = self._talk
-        own = talk.said[number]
-        if own.part.kind != "text" or own.is_question:
-            return []
-        rare = {word for word in own.stems(pick[1]) if talk.count(word) <= _FEW}
-        changes: list[Pick] = []
-        is_next = own.speaker == "User"
-        for later in range(number + 1, len(talk.said)):
-            said = talk.said[later]
-            if said.speaker != "User" or said.is_question or len(said.text) > _LONGEST_CHANGE:
-                continue
-            words = set(stems(said.text))
-            if rare & words or (is_next and self._floats(later, words)):
-                changes += [(later, at) for at in range(len(said.lines))]
-            is_next = False
-        return changes[-_FEW:]
-
-    def _floats(self, number: int, words: set[str]) -> bool:
-        """Return whether a text takes up no rare word of the one before it."""
-        before = set(stems(self._talk.said[number - 1].text))
-        return not any(self._talk.count(word) <= _FEW for word in words & before)
 
     def quotation(self, note: str = NOTE) -> Quotation | None:
         """Return the text with the chosen lines, in the order of the conversation; or ``None``."""
@@ -381,7 +377,7 @@ def passage_of(talk: Talk, number: int, places: Iterable[int], score: float) -> 
     said = talk.said[number]
     part = said.part
     name = "pasted text" if said.speaker != "User" and part.role == "user" else part.name
-    return Passage(talk.entry(number, places, _GAP, flat=False), part.role, name, part.index, score)
+    return Passage(talk.entry(number, places, _GAP), part.role, name, part.index, score)
 
 
 def _is_long(word: str) -> bool:
@@ -398,12 +394,10 @@ def search(talk: Talk, query: str, limit: int = 5) -> list[Passage]:
     """Return the passages that best match ``query``: best first, at most ``limit``."""
     passages: list[Passage] = []
     taken: set[Pick] = set()
-    for hit in talk.find(dict.fromkeys(stems(query), 1.0)).hits:
+    for hit in talk.find(terms(query)).hits:
         if hit.pick not in taken and len(passages) < limit:
             said = talk.said[hit.pick[0]]
-            picks = [hit.pick, *talk.needs(hit.pick)]
-            if said.part.kind == "text" and len(said.text) <= _SHORT:
-                picks = [(hit.pick[0], at) for at in range(len(said.lines))]
+            picks = [(hit.pick[0], at) for at in said.run(hit.pick[1])] + talk.needs(hit.pick)
             taken.update(picks)
             passages.append(passage_of(talk, hit.pick[0], [at for _, at in picks], hit.score))
     return passages

@@ -25,6 +25,8 @@ _LONGEST_TITLE = 60
 # Fewest rows of a table without a rule below its head, and most lines of a record of output.
 _LEAST_ROWS = 3
 _MOST_FIELDS = 16
+# Most members of a record that are all texts.
+_MOST_TEXTS = 12
 # Longest name of a column.
 _LONGEST_CELL = 30
 
@@ -345,7 +347,9 @@ def _records(text: str, item: _Member, lead: str) -> Iterator[Line]:
         yield from read_output(item.value, lead)
         return
     members = _members(text, item)
-    name = _name(members[0]) if members else ""
+    # A long map of texts, such as of codes to names, has no id.
+    is_map = len(members) > _MOST_TEXTS and all(isinstance(each.value, str) for each in members)
+    name = _name(members[0]) if members and not is_map else ""
     run: list[_Member] = []
     for number, member in enumerate([*members, None]):
         fits = member is not None and member.end - member.start <= _WHOLE

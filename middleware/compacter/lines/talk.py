@@ -40,14 +40,20 @@ EARLIER = "Tool earlier summary"
 # answer may have no word of its question.
 _MOST_READ = 60
 _MOST_NEIGHBOURS = 20
+_BEHIND = 4
 # Characters of a line, on average, to estimate the number of lines.
 _OF_LINE = 100
 # Longest answer that says nothing without what it answers, and most characters of that.
 _LONGEST_ANSWER = 60
 _LONGEST_OFFER = 420
+# Characters after which sentences can be understood without the next one.
+_ENOUGH = 90
 # Largest message, in characters, that is quoted whole if it has several lines; and its line breaks.
 _WHOLE_MESSAGE = 600
 _FEWEST_BREAKS = 2
+# Longest statement that changes an earlier one; and a word that is said no more often is rare.
+_LONGEST_CHANGE = 200
+_FEW = 3
 _QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 # Bytes of a text with its lines and words, for each of its own: 2 to 9 in real talks.
 _BYTES_OF_ONE = 6
@@ -71,6 +77,7 @@ class Said:
     is_kept: bool = False
     """Whether an earlier summary quotes it."""
     _lines: list[Line] | None = None
+    _runs: list[list[int]] | None = None
     _plain: str | None = None
     _stems: dict[int, frozenset[str]] = field(default_factory=dict)
 
@@ -98,6 +105,28 @@ class Said:
         return self._stems[at]
 
     @property
+    def runs(self) -> list[list[int]]:
+        """The lines that are searched and quoted together: sentences that follow one another, until
+        they can be understood; any other line by itself.
+        """
+        if self._runs is None:
+            self._runs = []
+            size = _ENOUGH
+            for at, line in enumerate(self.lines):
+                is_prose = self.part.kind == "text" and not (line.needs or line.is_head)
+                if is_prose and size < _ENOUGH:
+                    self._runs[-1].append(at)
+                    size += len(line.text)
+                else:
+                    self._runs.append([at])
+                    size = len(line.text) if is_prose else _ENOUGH
+        return self._runs
+
+    def run(self, at: int) -> list[int]:
+        """Return the run that a line is in."""
+        return next(run for run in self.runs if at in run)
+
+    @property
     def is_question(self) -> bool:
         """Whether it ends with a question."""
         return bool(_QUESTION.search(self.text[-8:]))
@@ -121,8 +150,6 @@ class Found(NamedTuple):
     """Lines, the best first."""
     count: int
     """Number of all lines, estimated."""
-    unsaid: int
-    """Number of words that no text holds."""
 
 
 class Talk:
@@ -204,6 +231,33 @@ class Talk:
             if said.speaker == "Assistant":
                 return self.end_of(before, _LONGEST_OFFER)
         return []
+
+    def changes(self, pick: Pick) -> tuple[list[Pick], list[Pick]]:
+        """Return what may have changed a statement since: the user's later ones that share a rare
+        word with it; and the user's next one, if that takes up no rare word said before it.
+        """
+        number = pick[0]
+        own = self.said[number]
+        if own.part.kind != "text" or own.is_question or own.is_kept:
+            return [], []
+        rare = {word for word in own.stems(pick[1]) if self.count(word) <= _FEW}
+        related: list[Pick] = []
+        floating: list[Pick] = []
+        is_next = own.speaker == "User"
+        for later in range(number + 1, len(self.said)):
+            said = self.said[later]
+            if said.speaker != "User" or said.is_question or len(said.text) > _LONGEST_CHANGE:
+                continue
+            words = {word for at in range(len(said.lines)) for word in said.stems(at)}
+            picks = [(later, at) for at in range(len(said.lines))]
+            if rare & words:
+                related += picks
+            elif is_next:
+                before = set(stems(self.said[later - 1].text))
+                is_new = not any(self.count(word) <= _FEW for word in words & before)
+                floating += picks if is_new else []
+            is_next = False
+        return related[-_FEW:], floating
 
     def whole(self, number: int) -> list[Pick]:
         """Return all lines of a text that says little in pieces: a short one of several lines, in
@@ -297,32 +351,35 @@ class Talk:
             for number in numbers:
                 worth[number] += weight
         best = nlargest(_MOST_READ, worth, key=lambda number: (worth[number], number))
-        near = {at for number in best[:_MOST_NEIGHBOURS] for at in (number - 1, number + 1)}
+        near = {at for n in best[:_MOST_NEIGHBOURS] for at in range(n - 1, n + _BEHIND)}
         chosen = sorted({*best, *near}.intersection(range(len(texts))))
         have: dict[Pick, frozenset[str]] = {}
         for number in chosen:
-            for at in range(len(texts[number].lines)):
-                have[number, at] = texts[number].stems(at).intersection(wanted)
+            said = texts[number]
+            for places in said.runs:
+                words = frozenset[str]().union(*map(said.stems, places))
+                have[number, places[0]] = words.intersection(wanted)
         whole = self.size(until)
+        rare = rarity(1, whole)
+        # The square, so that many common words are not worth a rare one.
         weights = {
-            word: share * rarity(self.count(word, until), whole) for word, share in wanted.items()
+            word: share * rarity(self.count(word, until), whole) ** 2 / rare
+            for word, share in wanted.items()
         }
         held = {
             pick: {word: weights[word] for word in sorted(words)} for pick, words in have.items()
         }
-        unsaid = sum(not numbers for numbers in holding.values())
-        return Found(sum(weights.values()), _ranked(held), whole, unsaid)
+        return Found(sum(weights.values()), _ranked(held), whole)
 
     # -- text --------------------------------------------------------------------------------------
 
-    def entry(self, number: int, places: Iterable[int], gap: str, *, flat: bool) -> str:
+    def entry(self, number: int, places: Iterable[int], gap: str) -> str:
         """Return lines of one text, with ``gap`` where something between two is left out.
 
         Args:
             number: Number of the text.
             places: Numbers of its lines.
             gap: The mark of what is left out.
-            flat: Whether all stands on one line.
         """
         text = ""
         lead = ""
@@ -335,12 +392,15 @@ class Talk:
             text += own_lead + line.text
             lead = line.lead
             before = at
-        return " ".join(text.split()) if flat else text
+        return text
 
 
 # Offsets of a line and its neighbours, and the share of its weight for a word that only occurs
 # there.
-_AROUND = ((0, 1.0), *((side * n, 0.7**n) for n in range(1, 4) for side in (-1, 1)))
+_AROUND = (
+    (0, 1.0),
+    *((side * n, share**n) for n in range(1, 5) for side, share in ((-1, 0.8), (1, 0.7))),
+)
 
 
 def _ranked(held: Mapping[Pick, Mapping[str, float]]) -> list[Hit]:
@@ -350,13 +410,16 @@ def _ranked(held: Mapping[Pick, Mapping[str, float]]) -> list[Hit]:
     order: list[Pick | None] = []
     for pick in sorted(held):
         if order and order[-1] and pick[0] > order[-1][0] + 1:
-            order += [None] * 3  # Texts that were not read lie between.
+            order += [None] * 4  # Texts that were not read lie between.
         order.append(pick)
     hits: list[Hit] = []
     for place, pick in enumerate(order):
         whole = set[str]()
         score = 0.0
+        # What stands before the words of a question is seldom its answer.
         for step, share in _AROUND if pick else ():
+            if step > 0 and not held[pick]:
+                continue
             near = order[place + step] if 0 <= place + step < len(order) else None
             more = {word: w for word, w in held[near].items() if word not in whole} if near else {}
             score += share * sum(more.values())

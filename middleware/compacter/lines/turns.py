@@ -14,7 +14,7 @@ from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
 from compacter.lines.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.lines.passages import Quotes
-from compacter.lines.quotes import Quoter, is_asking, passage_of, question, search, task
+from compacter.lines.quotes import MOST_FOR_STEP, Quoter, is_asking, is_question, passage_of, question, search, task
 from compacter.lines.talk import MAX_BYTES, Redact, Talk
 from compacter.runtime.io import resolve
 from compacter.runtime.locks import Lock
@@ -112,11 +112,11 @@ class Recall:
             return Quotation(text, passages) if passages else None
         turn = self._for_turn(recall, asked, index)
         room = asked.room - len(turn.text)
-        step = self._for_step(asked, index, room) if recall.steps else _NOTHING
+        step = self._for_step(asked, index, room, turn.text) if recall.steps else _NOTHING
         text = "\n".join(filter(None, (turn.text, step.text)))
         return Quotation(text, turn.passages + step.passages) if text else None
 
-    def _for_step(self, asked: Quote, index: Talk, room: int) -> Quotation:
+    def _for_step(self, asked: Quote, index: Talk, room: int, quoted: str) -> Quotation:
         """Return the lines with names of the task that the newest step states, if it states one.
 
         Nothing if the last message has no results: then no quotes may follow.
@@ -129,8 +129,9 @@ class Recall:
         stated = task([part for read in reads for part in read.readable])
         if not stated:
             return _NOTHING
-        quoter = self._quoter(asked, index, first, room)
+        quoter = self._quoter(asked, index, first, room, quoted)
         quoter.remind(stated)
+        quoter.answer(filter(is_question, stated))
         return quoter.quotation(STEP_NOTE) or _NOTHING
 
     def _for_turn(self, recall: Quotes, asked: Quote, index: Talk) -> Quotation:
@@ -159,7 +160,10 @@ class Recall:
         wanted = question(asking)
         if not (wanted and (asked.sent or at == len(conversation.messages) - 1)):
             return _NOTHING
-        quoter = self._quoter(asked, index, at, asked.room)
+        calls = recall.steps and any(part.kind != "text" for part in index.parts)
+        # The steps of the turn need some of the room.
+        room = max(asked.room // 2, asked.room - MOST_FOR_STEP) if calls else asked.room
+        quoter = self._quoter(asked, index, at, room)
         if recall.steps and any(entry.kind != "text" for entry in index.parts):
             # In an agent's history an order names its objects, and the lines around those with the
             # names add little. In a chat a rare noun is nothing to look up.
@@ -191,7 +195,7 @@ class Recall:
         return scores
 
     def _quoter(
-        self, asked: Quote, index: Talk, stop: int, room: int
+        self, asked: Quote, index: Talk, stop: int, room: int, quoted: str = ""
     ) -> Quoter:
         """Return a quoter for the compacted messages, and for what stands verbatim in view before
         the message at ``stop``.
@@ -212,7 +216,7 @@ class Recall:
             whole,
             room,
             asked.tokens_of_one,
-            request="\n".join(talk.texts()),
+            request="\n".join((*talk.texts(), quoted)),
             compacted=compacted,
         )
 
