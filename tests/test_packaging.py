@@ -31,29 +31,28 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
-PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
+PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "lines")
 PURE_FILES = tuple(
-    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "world")
+    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "effects")
 )
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """Parts of the front that the rooms may import: they are data."""
 
 PURE_ENOUGH = {
+    "call/effects.py": {"compacter.memory.match.View"},
     "overflow/table.py": {"pathlib.Path"},
     "compaction/plan.py": {"sys.maxsize"},
-    "summary/head.py": {"sys.maxsize"},
-    "summary/kept.py": {"sys.maxsize"},
-    "recall/index.py": {"sys.getsizeof"},
-    "recall/archive.py": {"compacter.runtime.locks.Lock"},
-    "recall/turns.py": {
+    "lines/talk.py": {"sys.getsizeof"},
+    "lines/archive.py": {"compacter.runtime.locks.Lock"},
+    "lines/turns.py": {
         "cachetools.LRUCache",
         "compacter.runtime.locks.Lock",
         "compacter.runtime.io.resolve",
         "asyncio.CancelledError",
     },
 }
-"""Data files of the package itself, a constant, caches in memory, which reach no disk, the bytes
-of a text, what guards them, and what runs the user's own search function."""
+"""Data files of the package itself, a constant, a type, caches in memory, which reach no disk, the
+bytes of a text, what guards them, and what runs the user's own search function."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""

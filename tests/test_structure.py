@@ -110,7 +110,7 @@ def modules() -> dict[str, set[str]]:
 def test_no_files_import_each_other_in_a_ring() -> None:
     """Nor does a file need another one for its types, if that one needs it in turn."""
     assert circle(modules()) == []
-    assert "compacter.summary.head" in modules()["compacter.compaction.summarize"]
+    assert "compacter.lines.keep" in modules()["compacter.compaction.summarize"]
 
 
 ADDED = {"clients/", "frameworks/", "gateway/", "tools/", "testing/"}
@@ -163,7 +163,7 @@ RULES = (
     "unexplained_numbers",  # constants without a line of why, theirs or their group's
     "complex_functions",  # with a cyclomatic complexity above 25
 )
-"""What the package has none of. Sizes are figures of a release, not tests: CONTRIBUTING."""
+"""Faults that no file of the package may have. No test limits its size."""
 LONGEST_FILE = 450
 MOST_COMPLEX = 25
 BRANCHES = (

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
+    from compacter.lines.passages import Quotes
     from compacter.memory.inprocess import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.lines.passages import Quotes
     from compacter.search_tool import recall_tool
 
     __version__: str

@@ -17,10 +17,10 @@ from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Sizes
 from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
 from compacter.events import CompactionEvent
-from compacter.memory.record import conversation_digest
+from compacter.lines.passages import Passage
+from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
-from compacter.lines.passages import Passage
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
 from compacter.text.table import Table
@@ -161,7 +161,7 @@ class ByHand:
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
-            or conversation_digest(form, left),
+            or conversation_digest(openings(form, left)),
             target=budget,
             summary=summary,
             is_required=budget is not None,
@@ -294,6 +294,7 @@ class ByHand:
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"
             )
         from compacter.call.perform import Performer
+        from compacter.call.pump import pump
         from compacter.compaction.run import compact
 
         options = self._state.options
@@ -316,7 +317,7 @@ class ByHand:
                 )
             models.check_installed(f"model={model!r}")
         performer = Performer(state=self._state, io=io, model=model, large=large)
-        made = await performer.conduct(compact(planned, performer.world))
+        made = await pump(compact(planned), performer)
         if made is None:
             fits = planned.fits_size(planned.original_data_size)
             return CompactionResult(list(messages), fits=fits)

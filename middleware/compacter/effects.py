@@ -1,27 +1,49 @@
-"""Requests of a strategy, as data, and the methods that compaction needs of its world.
+"""Typed effects: what a compaction or a strategy asks of the world; those of a call alone are in
+``call/effects.py``.
 
-A strategy that needs a model is a generator: ``reply = yield from AskSummarizer(...)`` requests a
-summary and continues with the answer. All other code is written as coroutines, which await the
-methods of a `World`: they are pure, and ``call/perform.py`` carries out their steps.
+A policy is a generator: ``reply = yield from Send(...)`` asks for one effect, and continues with
+its answer or its exception. So it is pure, and a test holds a conversation with it. ``pump`` of
+``call/pump.py`` runs it, and the class in ``call/perform.py`` carries out each effect, for sync and
+async programs alike. A strategy may yield `Ask` alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from compacter.events import Event
+from compacter.lines.weight import OF_PROSE
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.lines.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
+    from compacter.compaction.plan import CompactionPlan
     from compacter.lines.archive import Archive
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class AskSummarizer:
+class Effect(Generic[T]):
+    """Base of all effects; ``T`` is the type of the answer."""
+
+    def __iter__(self) -> Generator[Effect[Any], Any, T]:
+        answer: T = yield self
+        return answer
+
+
+Flow: TypeAlias = Generator[Effect[Any], Any, T]
+"""A policy: a generator of effects that returns a ``T``."""
+
+
+# -- of a compaction -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Effect[Reply]):
     """Send a prompt to the summarizer. Raises its exceptions, and ``TimeoutError`` after the option
     ``timeout``.
     """
@@ -37,24 +59,29 @@ class AskSummarizer:
     pieces: int = 1
     """Number of pieces; if it is not 1, the event ``SummaryProgress`` is sent."""
 
-    def __iter__(self) -> Generator[AskSummarizer, Any, Reply]:
-        reply: Reply = yield self
-        return reply
 
+@dataclass(frozen=True, slots=True)
+class Emit(Effect[Event]):
+    """Send an event to totals, log and hooks; answered with the event and its ``duration``."""
 
-World: TypeAlias = Any
-"""The object whose methods a compaction awaits: a `Performer`, or a substitute in tests.
-
-* ``ask(question)`` sends a prompt to the summarizer; see `AskSummarizer`.
-* ``emit(event)`` sends an event to totals, log and hooks, and returns it with its ``duration``.
-* ``approve(plan)`` passes the plan to ``before_compaction``, and returns the one to carry out;
-  ``None`` for a veto.
-"""
+    event: Event
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """A question for quotes of compacted messages."""
+class Approve(Effect["CompactionPlan | None"]):
+    """Pass a plan to ``before_compaction``; answered with the one to carry out, ``None`` for a
+    veto.
+    """
+
+    plan: CompactionPlan
+
+
+# -- of recall ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Quote(Effect[str]):
+    """Search what was compacted; answered with the text of the quotes, empty without any."""
 
     original: Sequence[Message]
     """The caller's own messages."""

@@ -1,83 +1,25 @@
-"""A conversation with a call: it asks for steps, the test answers."""
+"""A conversation with a call: it asks for effects, the test answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from tests import conversations
 
-from compacter.effects import AskSummarizer
+from compacter.call.effects import Find, Forget, Save, Send
+from compacter.effects import Approve, Ask, Effect, Emit, Flow
 from compacter.events import Event
 from compacter.messages.refusals import detect_sealed
 from compacter.messages.replies import Reply
 from compacter.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable
 
     from tests.conversations import Chat
 
-    from compacter.call.world import Step
-
 E = TypeVar("E")
-
-
-@dataclass
-class Send:
-    """The wrapped function is called."""
-
-    messages: Sequence[Chat]
-    options: dict[str, object]
-
-
-@dataclass
-class Emit:
-    """An event is sent, or a plan shown to a hook."""
-
-    what: Any
-
-
-@dataclass
-class Remembered:
-    """A view is read from the memory."""
-
-    head: Sequence[Chat] = ()
-
-
-@dataclass
-class Remember:
-    """A view is stored."""
-
-    after: Sequence[Chat]
-    change: Any = None
-
-
-@dataclass
-class Forget:
-    """The views that this call has stored are no longer used."""
-
-
-@dataclass
-class Prepared:
-    """The view that was made ahead is read."""
-
-    request: Any
-
-
-STEPS: dict[str, Any] = {
-    "send": Send,
-    "emit": Emit,
-    "approve": Emit,
-    "look_up": Remembered,
-    "remember": Remember,
-    "find_prepared": Prepared,
-    "forget": Forget,
-    "ask": lambda question: question,
-    "quote": lambda question: question,
-    "prepare": lambda call, ratio, target: (ratio, target),
-}
 
 
 class Dialogue:
@@ -85,7 +27,7 @@ class Dialogue:
     with "nothing there", a further request for a summary with the summary before it.
     """
 
-    def __init__(self, flow: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, flow: Flow[Any]) -> None:
         self.flow = flow
         self.events: list[Event] = []
         self.effects: list[str] = []
@@ -114,7 +56,7 @@ class Dialogue:
         """
         if isinstance(self._pending, Send):
             flow: Any = self.flow
-            call = flow.cr_frame.f_locals["self"]
+            call = flow.gi_frame.f_locals["self"]
             limit = call.options.detect(error) or detect_sealed(error)
         else:
             limit = None
@@ -136,26 +78,27 @@ class Dialogue:
         assert self._pending is not None, f"the flow ended with {self.result!r}"
         return self._pending
 
-    def _step(self, action: Callable[[], Step]) -> None:
+    def _step(self, action: Callable[[], Effect[Any]]) -> None:
         self._pending = None
         try:
-            step = action()
+            effect = action()
         except StopIteration as stop:
             self.ended = True
             self.result = stop.value
         else:
-            self._pending = STEPS[step.name](*step.given)
+            self._pending = effect
             self.effects.append(type(self._pending).__name__)
 
     def _usual(self, effect: Any) -> object:
         match effect:
             case Emit():
-                if isinstance(effect.what, Event):
-                    self.events.append(effect.what)
-                return effect.what
-            case Remembered() | Remember() | Forget():
+                self.events.append(effect.event)
+                return effect.event
+            case Approve():
+                return effect.plan
+            case Find() | Save() | Forget():
                 return None
-            case AskSummarizer() if self._summary is not None:
+            case Ask() if self._summary is not None:
                 return self._summary
             case _:
                 raise AssertionError(f"the flow asks for {effect!r}, which the test did not expect")

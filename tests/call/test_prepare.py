@@ -127,6 +127,24 @@ class TestItIsMadeAhead:
             assert compacter.drain(30)
         assert len(writer.asked) == 1
 
+    @pytest.mark.parametrize("streams", [False, True])
+    def test_and_nothing_is_read_while_a_request_is_far_smaller(
+        self, streams: bool, writer: Writer, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def answer(**options: Any) -> Any:
+            reply = model.completion(**options)
+            return iter([reply["choices"][0]["message"]]) if streams else reply
+
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(answer))
+        talk.ask()  # The model is calibrated by its first reply.
+        with monkeypatch.context() as patch:
+            patch.setattr("compacter.call.request.Conversation", pytest.fail)
+            talk.ask()
+            assert model.requests[-1].tokens < AT / 2
+        talk.go_on(8, compacter)
+        assert writer.asked
+
     def test_from_what_was_said_then(self, writer: Writer, model: ScriptedModel) -> None:
         talk, compacter, events = begin(writer, model)
         talk.go_on(11, compacter)

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.call.conftest import Send
 
 from compacter.call.call import Call
+from compacter.call.effects import Send
 from compacter.call.request import ConversationState, Request
 from compacter.compaction.sizes import Calibration
-from compacter.effects import AskSummarizer, Quote
+from compacter.effects import Ask, Quote
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -88,7 +88,7 @@ def test_a_question_with_quotes_and_no_room_starts_the_compaction(
 ) -> None:
     dialogue = begin(policy().complete())
     look(dialogue)
-    dialogue.expect(AskSummarizer)
+    dialogue.expect(Ask)
     dialogue.answer(summary)
     asked = dialogue.expect(Quote)
     assert asked.sent
@@ -104,7 +104,7 @@ def test_a_question_that_finds_nothing_costs_no_summary(policy: Any, begin: Any)
     dialogue = begin(policy().complete())
     look(dialogue, "")
     assert not sends_quotes(dialogue)
-    assert "AskSummarizer" not in dialogue.effects
+    assert "Ask" not in dialogue.effects
     assert dialogue.events == []
 
 
@@ -151,7 +151,7 @@ def test_a_compaction_that_made_no_room_is_not_made_again_until_the_history_has_
 def test_a_failing_summarizer_costs_the_quotes_alone(policy: Any, begin: Any) -> None:
     dialogue = begin(policy(fallback=()).complete())
     look(dialogue)
-    while isinstance(effect := dialogue.expect((AskSummarizer, Send)), AskSummarizer):
+    while isinstance(effect := dialogue.expect((Ask, Send)), Ask):
         dialogue.fail(RuntimeError("down"))
     assert len(effect.messages) == 21
     failed = [event for event in dialogue.events if isinstance(event, CompactionFailed)]
@@ -174,11 +174,11 @@ def test_a_refusal_after_it_gives_the_quotes_up_first(
 ) -> None:
     dialogue = begin(policy().complete())
     look(dialogue)
-    dialogue.expect(AskSummarizer)
+    dialogue.expect(Ask)
     dialogue.answer(summary)
     dialogue.expect(Quote)
     dialogue.answer(QUOTES)
     assert sends_quotes(dialogue)
     dialogue.fail(TOO_LONG)
     assert not sends_quotes(dialogue)
-    assert dialogue.effects.count("AskSummarizer") == 1
+    assert dialogue.effects.count("Ask") == 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.call.conftest import Send
 
 from compacter.call.call import Call
+from compacter.call.effects import Send
 from compacter.call.request import Request
 from compacter.compaction.sizes import Calibration
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.events import MaxTokensAdjusted
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -81,7 +81,7 @@ def recovery(
 
 def test_another_error_of_the_retry_passes_through(recovery: Any, summary: Reply) -> None:
     dialogue = recovery()
-    dialogue.expect(AskSummarizer)
+    dialogue.expect(Ask)
     dialogue.answer(summary)
     dialogue.expect(Send)
     error = ConnectionError("reset")
@@ -99,7 +99,7 @@ def test_a_reply_that_says_too_long_is_answered_like_an_error(
     found = TokenLimit(limit=None, requested=None, kind="input")
     dialogue = recovery(Reply(token_limit=found, raw={"error": 1}), attempts=2)
 
-    dialogue.expect(AskSummarizer)
+    dialogue.expect(Ask)
     dialogue.answer(summary)
     dialogue.expect(Send)
     dialogue.answer(Reply(raw={"error": 2}, token_limit=found))
@@ -135,7 +135,7 @@ class TestOutput:
             refusal(limit=1_000, requested=2_400, kind="input_plus_output"), output_tokens=1_000
         )
 
-        dialogue.expect(AskSummarizer)
+        dialogue.expect(Ask)
         dialogue.answer(summary)
         sent = dialogue.expect(Send)
 
@@ -156,7 +156,7 @@ class TestOutput:
             assert lowered < limit // 2
             dialogue.answer(bound)
 
-        dialogue.expect(AskSummarizer)
+        dialogue.expect(Ask)
 
     @pytest.mark.parametrize(
         ("limit", "requested", "output", "adjust"),
@@ -183,7 +183,7 @@ class TestOutput:
             adjust_max_tokens=adjust,
         )
 
-        dialogue.expect(AskSummarizer)
+        dialogue.expect(Ask)
 
 
 class TestNumbers:
@@ -197,7 +197,7 @@ class TestNumbers:
             refusal(limit=300, requested=1_000), messages=history, compact_ratio=0.1
         )
 
-        dialogue.expect(AskSummarizer)
+        dialogue.expect(Ask)
         dialogue.answer(summary)
         call = dialogue.expect(Send)
 
@@ -218,7 +218,7 @@ class TestNumbers:
             compact_ratio=0.1,
         )
 
-        dialogue.expect(AskSummarizer)
+        dialogue.expect(Ask)
         dialogue.answer(summary)
         call = dialogue.expect(Send)
 
@@ -235,7 +235,7 @@ class TestNumbers:
             refusal(limit=2_000, requested=4_000), messages=history, calibration=calibration
         )
 
-        dialogue.expect(AskSummarizer)
+        dialogue.expect(Ask)
 
         assert calibration.chars_per_token == pytest.approx(9 * 180 / 4_000)
 

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.call.conftest import Send
 from tests.dialects import DIALECTS, Dialect
 
 from compacter.call.call import Call
+from compacter.call.effects import Send
 from compacter.call.reduce import plan_of
 from compacter.call.request import ConversationState, Request, calibrate, may_be_cut
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.sizes import Calibration
-from compacter.effects import AskSummarizer, Quote
+from compacter.effects import Ask, Quote
 from compacter.events import CompactionSkipped, SilentTruncation
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -140,8 +140,8 @@ class TestTheRoomForQuotes:
         dialogue.answer("User, message 0: yes")
         dialogue.expect(Send)
         dialogue.fail(ValueError("too long"))
-        dialogue.expect((AskSummarizer, Send))
-        assert dialogue.effects[-1] == ("AskSummarizer" if folded else "Send")
+        dialogue.expect((Ask, Send))
+        assert dialogue.effects[-1] == ("Ask" if folded else "Send")
 
     @pytest.mark.parametrize(
         ("target", "reserved"),
@@ -185,11 +185,11 @@ class TestTheTrigger:
         dialogue: Dialogue = begin(
             policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete()
         )
-        dialogue.expect((AskSummarizer, Send))  # type: ignore[arg-type]
+        dialogue.expect((Ask, Send))  # type: ignore[arg-type]
         return dialogue
 
     def fires(self, dialogue: Dialogue) -> bool:
-        return dialogue.effects[-1] == "AskSummarizer"
+        return dialogue.effects[-1] == "Ask"
 
     @pytest.mark.parametrize(
         ("tokens", "characters", "fires"),

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 from tests.dialects import DIALECTS, parts_of
 
+from compacter.call.pump import pump
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.sizes import Calibration, Sizes
-from compacter.effects import AskSummarizer
+from compacter.effects import Approve, Ask, Effect, Emit
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.replies import Reply
 from compacter.options import Options
-from compacter.runtime.io import run
+from compacter.runtime.io import IO, SYNC, run
 
 Item = dict[str, Any]
 
@@ -92,12 +93,12 @@ def carried_out(
     work: CompactionPlan,
     *answers: str | Reply | Exception,
     told: list[Any] | None = None,
-) -> tuple[list[AskSummarizer], Any]:
+) -> tuple[list[Ask], Any]:
     """The requests to a summarizer, and the compaction; the last answer is given again. Events are
     put into ``told``.
     """
     world = World(answers, told if told is not None else [])
-    made = run(compact(plan(options, work), world))
+    made = run(pump(compact(plan(options, work)), world))
     if made is None:
         return world.asked, None
     after, event = made
@@ -110,22 +111,26 @@ def carried_out(
 class World:
     """Answers a compaction."""
 
+    io: IO = SYNC
+    large = False
+
     def __init__(self, answers: tuple[str | Reply | Exception, ...], told: list[Any]) -> None:
-        self.asked: list[AskSummarizer] = []
+        self.asked: list[Ask] = []
         self.answers = answers
         self.told = told
 
-    async def ask(self, question: AskSummarizer) -> Reply:
-        self.asked.append(question)
-        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
-        if isinstance(answer, Exception):
-            raise answer
-        return Reply(answer) if isinstance(answer, str) else answer
-
-    async def emit(self, event: Any) -> Any:
-        self.told.append(event)
-        return event
-
-    async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
-        self.told.append(plan)
-        return plan
+    async def perform(self, effect: Effect[Any], /) -> Any:
+        match effect:
+            case Ask():
+                self.asked.append(effect)
+                answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
+                if isinstance(answer, Exception):
+                    raise answer
+                return Reply(answer) if isinstance(answer, str) else answer
+            case Emit():
+                self.told.append(effect.event)
+                return effect.event
+            case Approve():
+                self.told.append(effect.plan)
+                return effect.plan
+        raise AssertionError(f"a compaction asks for {effect!r}")

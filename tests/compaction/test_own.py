@@ -9,7 +9,7 @@ import pytest
 from tests.conversations import user
 
 from compacter import Compacter, CompactionEvent, CompactionPlan, CompactionStrategy
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -117,11 +117,11 @@ def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> No
 
 def test_one_may_ask_the_summarizer_and_its_costs_are_counted() -> None:
     def asks(task: CompactionPlan) -> Any:
-        reply = yield AskSummarizer([user("Sum up.")], 100)
+        reply = yield Ask([user("Sum up.")], 100)
         return task.replace_head(reply.text)
 
     def fails(task: CompactionPlan) -> Any:
-        yield AskSummarizer([user("Sum up.")], 100)
+        yield Ask([user("Sum up.")], 100)
         raise LookupError("lost")
 
     usage = {"prompt_tokens": 9, "completion_tokens": 2}

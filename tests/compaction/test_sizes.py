@@ -14,7 +14,7 @@ from tests.conversations import user
 from compacter import Compacter, CompactionEvent, CompactionPlan
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration, Sizes
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
 from compacter.options import Options
@@ -149,7 +149,7 @@ class TestTheTokensOfASummary:
 
 
 class TestAHeadThatIsTooLongForOnePrompt:
-    def parts(self, request: AskSummarizer) -> list[int]:
+    def parts(self, request: Ask) -> list[int]:
         return [int(found) for found in re.findall(r"Part (\d+) x", request.messages[0]["content"])]
 
     def test_is_read_to_its_end_in_order_and_once(self) -> None:

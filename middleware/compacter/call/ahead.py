@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.call.request import Request
-from compacter.memory.record import prefix_digest
+from compacter.memory.record import prefix_digest, prefix_digests
 from compacter.runtime.io import IO, run
 from compacter.runtime.locks import Lock
 from compacter.runtime.single_flight import Flight, running_loop
 
 if TYPE_CHECKING:
     import asyncio
-
 
 SCOPE = "\0prepared"
 """Added to the scope of a compaction that is not in force yet, so that no call uses it."""
@@ -123,10 +122,11 @@ class Preparations:
             kept = next(filter(None, earlier), Preparation())
             self._kept[key(len(body))] = kept
         # The messages to compact, and perhaps later ones.
-        continues = prefix_digest(form, body[: kept.count]) == kept.digest
+        first, whole = prefix_digests(form, body, kept.count)
+        continues = first == kept.digest
         if kept.flight is None:
             kept.count = len(body)
-            kept.digest = prefix_digest(form, body)
+            kept.digest = whole
         return kept if continues else None
 
     def begin(

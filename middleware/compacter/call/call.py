@@ -2,8 +2,8 @@
 
 A `Call` looks up the remembered view, compacts if that is due, and sends its request with quotes.
 After a refusal it makes the request smaller (``reduce.py``) and sends it again, until the model
-answers or the call gives up. It calibrates the model by the reply. It is pure: it awaits the
-methods of its `World`.
+answers or the call gives up. It calibrates the model by the reply. It is pure: it yields the
+effects of ``effects.py``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
+from compacter.call.effects import Find, Forget, Prepare, Send
 from compacter.call.incompressible import advice
 from compacter.call.reduce import (
     Attempt,
@@ -24,6 +25,7 @@ from compacter.call.reduce import (
 )
 from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
 from compacter.compaction.sizes import MARGIN
+from compacter.effects import Flow
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation, Trigger
 from compacter.messages.refusals import NO_ROOM, SEALED
@@ -49,25 +51,25 @@ room stays without quotes, no passage fits the question."""
 class Call(Attempt):
     """One call from its first request to its reply."""
 
-    async def complete(self) -> object:
+    def complete(self) -> Flow[object]:
         """Return the reply. Raises the exceptions of the call and those of ``recover``."""
         state = self.state
         state.calls += 1
         if self.options.memory is not None:
-            self.request = self.request.with_view(await self.world.look_up())
+            self.request = self.request.with_view((yield from Find()))
         if state.late is None:
-            await self._compact_if_due()
+            yield from self._compact_if_due()
         else:
             self.limit = state.late
             state.late = None
-            await self._compact_late()
-        reply = await self._send_with_quotes()
+            yield from self._compact_late()
+        reply = yield from self._send_with_quotes()
         if self._limit_of(reply) is None:
-            return await self._accept(reply.raw)
+            return (yield from self.accept(reply.raw))
         state.last_attempt_at_call = state.calls
-        return await self.recover(reply)
+        return (yield from self.recover(reply))
 
-    async def recover(self, reply: Reply) -> object:
+    def recover(self, reply: Reply) -> Flow[object]:
         """Make the request smaller and call again, as long as the ``reply`` is a token limit and
         another round can help and is allowed.
 
@@ -83,17 +85,17 @@ class Call(Attempt):
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 reason = "no rounds are left" if self.tried else "max_retries=0"
-                return await self._give_up(reply, reason)
+                return (yield from self._give_up(reply, reason))
             rounds.prepare_for_next_attempt()
             try:
-                done = await reduce_request(self, error)
+                done = yield from reduce_request(self, error)
             except CompactionError as failure:
                 # If it has no cause, name the error that made the summary necessary.
                 raise failure from failure.__cause__ or reply.error
             if not done:
-                return await self._give_up(reply, "nothing more can be reduced")
+                return (yield from self._give_up(reply, "nothing more can be reduced"))
             self.tried.append(done)
-            reply = await self._send_with_quotes()
+            reply = yield from self._send_with_quotes()
         return reply.raw
 
     def _limit_of(self, reply: Reply) -> TokenLimit | None:
@@ -113,7 +115,7 @@ class Call(Attempt):
         is_full = used >= window * _FULL if window else written <= 1
         return limit if is_full and written < (self.request.output_tokens or inf) else None
 
-    async def _give_up(self, refused: Reply, reason: str) -> object:
+    def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
         """Raise the provider's own exception, with a note; return the reply if it stated the
         refusal.
         """
@@ -125,7 +127,7 @@ class Call(Attempt):
         target = self.target()
         if rounds and target is not None and self.staying > target:
             self.state.incompressible_size = self.staying
-        await self.emit(
+        yield from self.emit(
             RetriesExhausted,
             rounds=rounds,
             reason=reason,
@@ -134,7 +136,7 @@ class Call(Attempt):
             requested=limit.requested,
         )
         if rounds:
-            await self.world.forget()
+            yield from Forget()
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
@@ -146,16 +148,16 @@ class Call(Attempt):
 
     # -- before the request ------------------------------------------------------------------------
 
-    async def _compact_late(self) -> None:
+    def _compact_late(self) -> Flow[None]:
         """Compact because the previous call's stream ended in a token limit."""
         if self.limit.limit:
             self.calibration.state_window(self.limit.limit)
         target = self.target()
         fits = target is not None and self.request.conversation.size <= target
         if not fits and self.options.max_retries != 0:
-            await compact_early(self, target, "token_limit")
+            yield from compact_early(self, target, "token_limit")
 
-    async def _compact_if_due(self) -> None:
+    def _compact_if_due(self) -> Flow[None]:
         """Compact if the request has reached the threshold. Use a compaction made ahead also if the
         request would exceed the window.
         """
@@ -165,27 +167,27 @@ class Call(Attempt):
         state = self.state
         limit = self.sizes.trigger
         if isinstance(trigger, float) and limit is None:
-            await self._warn_of_unknown_window("threshold")
+            yield from self._warn_of_unknown_window("threshold")
         if state.calls == 1:
             return
-        tokens = await self._estimate_tokens()
-        if callable(trigger) and await self._decides(trigger, tokens):
+        tokens = yield from self._estimate_tokens()
+        if callable(trigger) and (yield from self._decides(trigger, tokens)):
             limit = tokens
         due = min(limit or inf, (self.calibration.window or inf) * MARGIN)
-        if tokens >= due and await enforce_prepared(self):
-            tokens = await self._estimate_tokens()
+        if tokens >= due and (yield from enforce_prepared(self)):
+            tokens = yield from self._estimate_tokens()
         if limit is None:
             return
         target = self.sizes.below(limit, self.request.size, tokens, state.stuck_size)
         if target is None:
             return
         if self.in_cool_down and tokens < limit * _FAR_OVER:
-            await self.emit(CompactionSkipped, trigger="threshold", reason="cool_down")
-        elif await compact_early(self, max(1, target - self.request.overhead), "threshold"):
-            left = await self._estimate_tokens()
+            yield from self.emit(CompactionSkipped, trigger="threshold", reason="cool_down")
+        elif (yield from compact_early(self, max(1, target - self.request.overhead), "threshold")):
+            left = yield from self._estimate_tokens()
             state.stuck_size = self.request.size if left >= limit else 0
 
-    async def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> bool:
+    def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> Flow[bool]:
         """Return whether the user's function wants a compaction; False if it fails."""
         state = self.state
         facts = TriggerFacts(
@@ -197,10 +199,10 @@ class Call(Attempt):
         try:
             return trigger(facts)
         except FunctionError as error:
-            await self.emit_failure(error, trigger="threshold")
+            yield from self.emit_failure(error, trigger="threshold")
             return False
 
-    async def _estimate_tokens(self) -> int:
+    def _estimate_tokens(self) -> Flow[int]:
         """Return the estimated input tokens of the request, tools and other options included.
 
         Uses the count of ``token_counter``; else the last usage, plus an estimate of the messages
@@ -213,21 +215,21 @@ class Call(Attempt):
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
             except FunctionError as error:
-                await self.emit_failure(error, trigger="threshold")
+                yield from self.emit_failure(error, trigger="threshold")
         size = request.size
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
         return tokens(size)
 
-    async def _warn_of_unknown_window(self, trigger: Trigger) -> None:
+    def _warn_of_unknown_window(self, trigger: Trigger) -> Flow[None]:
         """Emit, once per model, the event that the option is a share of an unknown window."""
         if not self.calibration.warned:
             self.calibration.warned = True
-            await self.emit(CompactionSkipped, trigger=trigger, reason="unknown_window")
+            yield from self.emit(CompactionSkipped, trigger=trigger, reason="unknown_window")
 
     # -- the request and its reply -----------------------------------------------------------------
 
-    async def _send_with_quotes(self) -> Reply:
+    def _send_with_quotes(self) -> Flow[Reply]:
         """Send the request, with quotes for its question if messages were compacted, and return the
         reply.
 
@@ -249,14 +251,13 @@ class Call(Attempt):
         ):
             wanted, free = self.room_for_quotes()
             free = min(wanted, free)
-            text = await self.quote(free)
+            text = yield from self.quote(free)
             if not text and room is not None and free < min(wanted, _ENOUGH):
-                await compact_for_quotes(self, free)
+                yield from compact_for_quotes(self, free)
         request = self.request
-        reply: Reply = await self.world.send(request.sent, request.options_sent)
-        return reply
+        return (yield from Send(request.sent, request.options_sent))
 
-    async def _accept(self, raw: object) -> object:
+    def accept(self, raw: object) -> Flow[object]:
         """Calibrate by the usage of the reply, and return the reply."""
         request = self.request
         calibration = self.calibration
@@ -267,7 +268,7 @@ class Call(Attempt):
         prepares = options.prepare_tokens is not None
         needs_size = prepares or options.trigger_tokens is not None
         learns = needs_size or not calibration.learnt or request.read is not None
-        tokens = await self.read_usage(raw) if learns or self.watched else 0
+        tokens = (yield from self.read_usage(raw)) if learns or self.watched else 0
         if tokens and learns:
             calibration.learn(request.size, tokens, request.tokens_of_one)
             # Without the quotes: the next request may have others, or no quotes.
@@ -275,10 +276,18 @@ class Call(Attempt):
             self.state.tokens = tokens - calibration.tokens(quotes)
             self.state.characters = request.size - quotes
         if prepares:
-            await self._begin_ahead(tokens)
+            yield from self._begin_ahead(tokens)
         return raw
 
-    async def read_usage(self, raw: object) -> int:
+    def inspect(self, raw: object) -> Flow[None]:
+        """Read the reply to a call that was sent unread."""
+        if self.options.prepare_tokens is None:
+            yield from self.read_usage(raw)
+        else:
+            self.state.calls += 1
+            yield from self.accept(raw)
+
+    def read_usage(self, raw: object) -> Flow[int]:
         """Return the tokens that the server has read. Return 0 if the reply does not state them, or
         if the server has silently truncated the prompt; that emits an event.
         """
@@ -293,10 +302,10 @@ class Call(Attempt):
         if not expected:
             return tokens
         if tokens >= LEAST_CUT:
-            await self.emit(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
+            yield from self.emit(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
         return 0
 
-    async def _begin_ahead(self, tokens: int) -> None:
+    def _begin_ahead(self, tokens: int) -> Flow[None]:
         """Start the next compaction in the background if the request, of ``tokens`` input tokens,
         is large enough. If not yet, note the request, so that the next one can be recognised as its
         continuation.
@@ -305,6 +314,6 @@ class Call(Attempt):
         tokens = tokens or self.calibration.tokens(self.request.size)
         ahead = self.sizes.ahead(tokens - self.calibration.tokens(quotes))
         if ahead is None:
-            await self._warn_of_unknown_window("prepared")
+            yield from self._warn_of_unknown_window("prepared")
         else:
-            await self.world.prepare(self, *ahead)
+            yield from Prepare(self.request, *ahead)

@@ -9,20 +9,21 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call import ahead
+from compacter.call.effects import Find, FindPrepared, Forget, Prepare, Save, Send
+from compacter.call.pump import pump
 from compacter.call.reduce import Attempt, compact_ahead
 from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
-from compacter.call.world import DEFERRED, step_through
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Calibration
-from compacter.effects import AskSummarizer, Quote
+from compacter.effects import Approve, Ask, Effect, Emit, Quote
 from compacter.events import (
     CompactionEvent,
     CompactionStarted,
@@ -34,6 +35,7 @@ from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
+from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
@@ -81,18 +83,15 @@ class Performer(Sender):
         # Functions that release its flight and its claims.
         self._held: list[Callable[[], object]] = []
 
-    @property
-    def world(self) -> Any:
-        """The world for coroutines that `conduct` runs."""
-        return DEFERRED if self.large else self
+    async def perform(self, effect: Effect[Any], /) -> Any:
+        """Carry out an effect, and return its answer."""
+        answer = await _METHODS[type(effect)](self, effect)
+        if isinstance(answer, View) or (isinstance(effect, Send) and answer.token_limit):
+            # So far the history was only read. What follows takes many times as long.
+            self.large = self.large or (self.io.asynchronous and is_large(self.request.original))
+        return answer
 
-    def conduct(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        """Return the coroutine to await in place of this one. For a large history it computes in
-        threads, so that it does not block the event loop.
-        """
-        return step_through(self, work) if self.large else work
-
-    async def compute(self, work: Callable[[], T], *, slow: object = False) -> T:
+    async def _compute(self, work: Callable[[], T], *, slow: object = False) -> T:
         """Return the result of a computation; run it in a thread if it is ``slow`` or the history
         is large.
         """
@@ -106,7 +105,7 @@ class Performer(Sender):
         limit = self.state.options.timeout or (LONGEST_WAIT if self.is_ahead else math.inf)
         return max(0.0, limit - self._spent)
 
-    async def ask(self, question: AskSummarizer) -> Reply:
+    async def ask(self, question: Ask) -> Reply:
         """Send a prompt to the summarizer; raises its exceptions."""
         left = self.time_left()
         began = time.monotonic()
@@ -143,20 +142,17 @@ class Performer(Sender):
 
     # -- memory ------------------------------------------------------------------------------------
 
-    async def look_up(self, head: Sequence[Message] = ()) -> View | None:
-        """Return the compacted view of the caller's messages from memory, or ``None``.
-
-        With a ``head`` that this call is about to compact, first wait for another call that is
-        compacting the same head. If there is no such call, later ones wait for this one.
-        """
+    async def find(self, asked: Find) -> View | None:
+        """Return the compacted view of the caller's messages from memory, or ``None``."""
+        head = asked.head
         if head:
             began = time.monotonic()
             digest = partial(prefix_digest, self.request.format, head, self.scope)
             with suppress(Unencodable):  # Without a key, other calls cannot be found.
-                await self._lead(await self.compute(digest))
+                await self._lead(await self._compute(digest))
             self._spent += time.monotonic() - began
-        view = await self.view()
-        if view is not None:
+        view = await self._view()
+        if view is not None and asked.is_counted:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
             if not head:
@@ -165,9 +161,9 @@ class Performer(Sender):
                     self.state.totals.add(reused=1)
         return view
 
-    async def view(self) -> View | None:
-        """Like ``look_up``, for the compaction in force or for the one made ahead."""
-        view: View | None = await self._use_memory("view")
+    async def _view(self) -> View | None:
+        """Return the view of the compaction in force, or of the one made ahead."""
+        view: View | None = await self._use_memory("view", self.request.openings)
         if view is not None:
             self.calibration.assume_window(view.window)
         return view
@@ -276,27 +272,29 @@ class Performer(Sender):
 
     # -- compactions made ahead --------------------------------------------------------------------
 
-    async def prepare(self, call: Attempt, ratio: float, target: int) -> None:
+    async def prepare(self, asked: Prepare) -> None:
         """Start this compaction in the background, unless it is made or running, or the request
         does not continue the one before.
         """
         with self.state.safely("preparation"):
             preparations = self.state.preparations
-            preparation = await self._preparation(call.request)
-            if not ratio or preparation is None or preparation.flight is not None:
+            preparation = await self._preparation(asked.request)
+            if not asked.ratio or preparation is None or preparation.flight is not None:
                 return
             if self.place in preparations.crowded:
                 return
-            request = await self.compute(partial(ahead.copy_of, call.request))
+            # The call was perhaps too quick to leave the loop; a compaction is not.
+            self.large = self.io.asynchronous and is_large(asked.request.messages)
+            request = await self._compute(partial(ahead.copy_of, asked.request))
             maker = replace(self, request=request, is_ahead=True)
             # Without a fallback: a failing summarizer is asked again when the compaction is due.
-            update = {"compact_ratio": ratio, "fallback": ()}
-            options = call.options.model_copy(update=update)
-            call = replace(call, request=request, world=maker.world, options=options)
+            update = {"compact_ratio": asked.ratio, "fallback": ()}
+            options = self.state.options.model_copy(update=update)
+            call = Attempt(options, request, self.calibration, self.conversation)
             preparations.begin(
                 preparation,
                 self.io,
-                lambda: maker.conduct(compact_ahead(call, target)),
+                lambda: pump(compact_ahead(call, asked.target), maker),
                 self.place,
             )
 
@@ -310,7 +308,7 @@ class Performer(Sender):
         if preparation is not None and preparation.flight is not None:
             await preparation.flight.wait(self.io, min(LONGEST_WAIT, self.time_left()))
         self._spent += time.monotonic() - began
-        return await replace(self, is_ahead=True).view()
+        return await replace(self, is_ahead=True)._view()  # noqa: SLF001 - of this class
 
     async def _preparation(self, request: Request) -> ahead.Preparation | None:
         """Return the preparation of this conversation; ``None`` if the request does not continue
@@ -318,7 +316,7 @@ class Performer(Sender):
         """
         with suppress(Unencodable):
             find = partial(self.state.preparations.of, self.scope, request)
-            return await self.compute(find)
+            return await self._compute(find)
         return None
 
     # -- quotes ------------------------------------------------------------------------------------
@@ -329,7 +327,7 @@ class Performer(Sender):
         recall: Any = self.state.options.recall
         # A large archive may not be indexed yet, and the user's function may be slow.
         slow = question.archive or (recall and recall.search)
-        quotation = await self.compute(partial(self._find_quotes, question), slow=slow)
+        quotation = await self._compute(partial(self._find_quotes, question), slow=slow)
         if quotation is None:
             return ""
         text = quotation.text
@@ -352,3 +350,18 @@ class Performer(Sender):
         with self.state.safely("recall"):
             return self.state.recall().quotes(question, tuple(self._views))
         return None
+
+
+# The method that carries out each effect.
+_METHODS: Mapping[type[Effect[Any]], Callable[[Performer, Any], Awaitable[Any]]] = {
+    Ask: Performer.ask,
+    Approve: lambda handlers, effect: handlers.approve(effect.plan),
+    Emit: lambda handlers, effect: handlers.emit(effect.event),
+    Find: Performer.find,
+    FindPrepared: lambda handlers, effect: handlers.find_prepared(effect.request),
+    Forget: lambda handlers, _: handlers.forget(),
+    Prepare: Performer.prepare,
+    Quote: Performer.quote,
+    Save: lambda handlers, effect: handlers.remember(effect.after),
+    Send: lambda handlers, effect: handlers.send(effect.messages, effect.options),
+}

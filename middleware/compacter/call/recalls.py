@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from compacter.call.effects import Send
+from compacter.effects import Flow
+from compacter.lines import tool
 from compacter.messages.fields import first
 from compacter.messages.format import Message
-from compacter.lines import tool
 
 if TYPE_CHECKING:
     from compacter.call.arguments import Binding, CallFacts
@@ -59,9 +61,9 @@ def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tup
     return (*tools, tool.definition(form))
 
 
-async def answer_recalls(
+def answer_recalls(
     call: Call, raw: object, exchanged: Sequence[Message] = (), left: int = _MOST_ROUNDS
-) -> object:
+) -> Flow[object]:
     """Answer the model's calls of ``recall`` with compacted passages, and return the first reply
     without such a call.
 
@@ -78,22 +80,25 @@ async def answer_recalls(
     if tool.NAME not in map(tool.name_of, calls):
         return raw
     if left:
-        texts = [await _search(call, each) + _LAST * (left == 1) for each in calls]
+        texts: list[str] = []
+        for each in calls:
+            text = yield from _search(call, each)
+            texts.append(text + _LAST * (left == 1))
         exchanged = (*exchanged, message, *tool.results(calls, texts, form))
-        reply = await call.world.send([*request.sent, *exchanged], request.options_sent)
+        reply = yield from Send([*request.sent, *exchanged], request.options_sent)
         if reply.token_limit is None:
-            return await answer_recalls(call, reply.raw, exchanged, left - 1)
-    reply = await call.world.send(request.sent, request.options)
+            return (yield from answer_recalls(call, reply.raw, exchanged, left - 1))
+    reply = yield from Send(request.sent, request.options)
     if reply.error is not None:
         raise reply.error
     return reply.raw
 
 
-async def _search(call: Call, each: object) -> str:
+def _search(call: Call, each: object) -> Flow[str]:
     """Return the text of a call's result."""
     if tool.name_of(each) != tool.NAME:
         return _NOT_DONE
     query = tool.query_of(each)
     if not query:
         return tool.NO_QUERY
-    return await call.quote(0, query=query) or tool.NOTHING
+    return (yield from call.quote(0, query=query)) or tool.NOTHING

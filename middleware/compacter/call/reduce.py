@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compacter.call.effects import Find, FindPrepared, Save
 from compacter.call.incompressible import shorten_last_message
 from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
-from compacter.call.world import DEFERRED, World
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.sizes import GROWN, MOST_RESERVED, Calibration, Sizes
-from compacter.effects import Quote
+from compacter.effects import Emit, Flow, Quote
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionFailed,
@@ -58,8 +58,6 @@ class Attempt:
     """Whether a hook or a log receives events, such as that of a truncated prompt."""
     limit: TokenLimit = field(default_factory=TokenLimit)
     """Token limit of the last refusal; an empty one before the first."""
-    world: World = DEFERRED
-    """Carries out the steps of the call; by default the driver of the coroutine does."""
     quotes: bool = True
     """Whether quotes may be sent; False after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
@@ -106,7 +104,7 @@ class Attempt:
         """
         return self.sizes.quotes(self.request.size, self.request.tokens_of_one)
 
-    async def quote(self, room: int, *, sent: bool = True, query: str = "") -> str:
+    def quote(self, room: int, *, sent: bool = True, query: str = "") -> Flow[str]:
         """Return quotes of compacted messages, and add them to the request if they are ``sent``.
 
         Args:
@@ -118,35 +116,33 @@ class Attempt:
         if room < FEWEST_QUOTED and not query:
             return ""
         request = self.request
-        text: str = await self.world.quote(
-            Quote(
-                request.original,
-                request.conversation,
-                room,
-                request.archive,
-                request.digest,
-                request.tokens_of_one,
-                sent,
-                query,
-            )
+        text = yield from Quote(
+            request.original,
+            request.conversation,
+            room,
+            request.archive,
+            request.digest,
+            request.tokens_of_one,
+            sent,
+            query,
         )
         if text and sent and not query:
             self.request = replace(request, quotes=text)
         return text
 
-    async def emit(self, kind: type[Event], **facts: Any) -> None:
+    def emit(self, kind: type[Event], **facts: Any) -> Flow[None]:
         """Emit an event of this kind, with the names of model and conversation."""
-        await self.world.emit(kind(**facts, **self.request.named))
+        yield from Emit(kind(**facts, **self.request.named))
 
-    async def emit_failure(
+    def emit_failure(
         self, error: Exception, kind: type[Event] = CompactionFailed, **facts: Any
-    ) -> None:
+    ) -> Flow[None]:
         """Emit the event of a failure: of a user's function, which a ``FunctionError`` describes,
         or else of the summary.
         """
         cause = error.__cause__ if isinstance(error, CompactionError) else error
         raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-        await self.emit(
+        yield from self.emit(
             kind,
             reason=str(error) if isinstance(error, FunctionError) else "no summary could be had",
             error="" if raised is None else type(raised).__name__,
@@ -158,7 +154,7 @@ class Attempt:
 # -- after a refusal -------------------------------------------------------------------------------
 
 
-async def reduce_request(call: Attempt, error: Exception) -> str:
+def reduce_request(call: Attempt, error: Exception) -> Flow[str]:
     """Make the request smaller, and return a description of the step; empty if nothing can be
     reduced.
 
@@ -166,7 +162,7 @@ async def reduce_request(call: Attempt, error: Exception) -> str:
     fallback.
     """
     if call.limit.source == SEALED:
-        return await _leave_out_sealed(call, error)
+        return (yield from _leave_out_sealed(call, error))
     request = call.request
     target = call.target()
     if request.quotes:
@@ -176,21 +172,21 @@ async def reduce_request(call: Attempt, error: Exception) -> str:
         last = call.attempt == call.options.max_retries
         if not last if target is None else target >= request.conversation.size:
             return "quotes left out"
-    lowered, fits = await _lower_output(call)
+    lowered, fits = yield from _lower_output(call)
     if fits:
         return lowered
     target = call.target()
     # Whether the request would be too large, as far as is known, even if all that may be compacted
     # was.
     is_hopeless = target is None or call.staying > target
-    step = await _shorten_last_message(call, target, is_hopeless=is_hopeless)
+    step = yield from _shorten_last_message(call, target, is_hopeless=is_hopeless)
     # Or what must stay was already too large in an earlier call.
     if not step and not (is_hopeless and 0 < call.state.incompressible_size <= call.staying):
-        step = await compact_history(call, target, "token_limit")
+        step = yield from compact_history(call, target, "token_limit")
     return ", ".join(filter(None, (lowered, step)))
 
 
-async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
+def _leave_out_sealed(call: Attempt, error: Exception) -> Flow[str]:
     """Remove from the request, once, what only another model can read. Return a description of the
     step; empty if nothing was removed.
     """
@@ -201,7 +197,7 @@ async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
     call.request = replace(request, sealed=False)
     removed = kinds.total()
     names = tuple(sorted(kinds))
-    await call.emit(
+    yield from call.emit(
         SealedContentRemoved,
         attempt=call.attempt,
         removed=removed,
@@ -211,7 +207,7 @@ async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
-async def _lower_output(call: Attempt) -> tuple[str, bool]:
+def _lower_output(call: Attempt) -> Flow[tuple[str, bool]]:
     """Lower the output limit. Return a description of the step, empty if it stays, and whether the
     request then fits.
 
@@ -237,13 +233,13 @@ async def _lower_output(call: Attempt) -> tuple[str, bool]:
         return "", False
     options = {**request.options, request.output_option: after}
     call.request = replace(request, options=options, output_tokens=after)
-    await call.emit(
+    yield from call.emit(
         MaxTokensAdjusted, attempt=call.attempt, before=before, after=after, limit=window
     )
     return f"{request.output_option} lowered from {before} to {after}", fits
 
 
-async def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeless: bool) -> str:
+def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeless: bool) -> Flow[str]:
     """Shorten retrieved text in the last user message, or, if the call ``is_hopeless`` otherwise,
     results of tools in it. Return a description of the step; empty if nothing was shortened.
     """
@@ -254,13 +250,13 @@ async def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeles
         try:
             shorter = shorten_last_message(call.request, how, target)
         except FunctionError as error:
-            await call.emit_failure(error, trigger="token_limit")
+            yield from call.emit_failure(error, trigger="token_limit")
             continue
         if shorter is not None:
             call.request = shorter
             after = shorter.format.size(shorter.shortened)
             before = after + shorter.saved
-            await call.emit(
+            yield from call.emit(
                 MessageShortened,
                 attempt=call.attempt,
                 before=before,
@@ -274,7 +270,7 @@ async def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeles
 # -- compactions -----------------------------------------------------------------------------------
 
 
-async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> str:
+def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow[str]:
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
@@ -283,7 +279,7 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     ``CompactionError`` if there is neither a summary nor a fallback.
     """
     is_due = trigger != "prepared"
-    if is_due and await enforce_prepared(call):
+    if is_due and (yield from enforce_prepared(call)):
         size = call.request.conversation.size
         if target is None or size <= target:
             return "a compaction that was made ahead"
@@ -291,25 +287,24 @@ async def compact_history(call: Attempt, target: int | None, trigger: Trigger) -
     request = call.request
     if is_due and call.options.memory is not None and planned.cut:
         messages = planned.conversation.messages
-        smaller = request.with_view(
-            await call.world.look_up([messages[index] for index in planned.compacted])
-        )
+        view = yield from Find([messages[index] for index in planned.compacted])
+        smaller = request.with_view(view)
         if smaller.size < request.size:
-            await _reuse(call, smaller, attempt=call.attempt)
+            yield from _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
-    made = await compact(planned, call.world)
+    made = yield from compact(planned)
     if made is None:
         return ""
     after, event = made
     if not (event.fallback and "truncate" in event.strategy.split("+")):
-        await call.world.remember(after.messages)
-    await call.world.emit(event)
+        yield from Save(after.messages)
+    yield from Emit(event)
     call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
 
-async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> bool:
+def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> Flow[bool]:
     """Compact the messages before any refusal of the request, and return whether that succeeded.
 
     Like ``compact_history``, but a failure is emitted as an event, not raised.
@@ -317,9 +312,9 @@ async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> 
     state = call.state
     state.last_attempt_at_call = state.calls
     try:
-        done = await compact_history(call, target, trigger)
+        done = yield from compact_history(call, target, trigger)
     except CompactionError as error:
-        await call.emit_failure(error, trigger=trigger)
+        yield from call.emit_failure(error, trigger=trigger)
         return False
     if done:
         state.tokens = state.stuck_size = 0
@@ -328,7 +323,7 @@ async def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> 
     return bool(done)
 
 
-async def compact_for_quotes(call: Attempt, free: int) -> None:
+def compact_for_quotes(call: Attempt, free: int) -> Flow[None]:
     """Compact the history and add quotes, if there are any for the question; emit an event if that
     is impossible.
 
@@ -337,7 +332,7 @@ async def compact_for_quotes(call: Attempt, free: int) -> None:
     if call.sought:
         return
     call.sought = True
-    if not await call.quote(call.room_for_quotes()[0], sent=False):
+    if not (yield from call.quote(call.room_for_quotes()[0], sent=False)):
         return
     state = call.state
     reason = ""
@@ -347,13 +342,13 @@ async def compact_for_quotes(call: Attempt, free: int) -> None:
         reason = "no_progress"
     else:
         target = max(1, call.request.conversation.size + free)
-        done = await compact_early(call, target, "quotes")
-        text = await call.quote(min(call.room_for_quotes()))
+        done = yield from compact_early(call, target, "quotes")
+        text = yield from call.quote(min(call.room_for_quotes()))
         state.stuck_size = 0 if text else call.request.size
         if done and not text:
             reason = "no_progress"
     if reason:
-        await call.emit(CompactionSkipped, trigger="quotes", reason=reason)
+        yield from call.emit(CompactionSkipped, trigger="quotes", reason=reason)
 
 
 def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPlan:
@@ -394,24 +389,24 @@ def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPl
     )
 
 
-async def enforce_prepared(call: Attempt) -> bool:
+def enforce_prepared(call: Attempt) -> Flow[bool]:
     """Use the compaction that was made ahead for this conversation; return whether there is one."""
     if call.options.prepare_tokens is None:
         return False
     request = call.request
-    smaller = request.with_view(await call.world.find_prepared(request))
+    smaller = request.with_view((yield from FindPrepared(request)))
     if smaller.size >= request.size * _WORTH:
         return False
     call.state.tokens = call.state.stuck_size = 0
     # Store it first, as with a new compaction: a hook that repeats the call then finds it.
-    await call.world.remember(smaller.messages)
-    await _reuse(call, smaller, prepared=True)
+    yield from Save(smaller.messages)
+    yield from _reuse(call, smaller, prepared=True)
     return True
 
 
-async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
+def _reuse(call: Attempt, smaller: Request, **facts: Any) -> Flow[None]:
     """Continue with a request whose view was stored already, and emit the event."""
-    await call.emit(
+    yield from call.emit(
         CompactionReused,
         messages_before=len(call.request.messages),
         messages_after=len(smaller.messages),
@@ -420,19 +415,19 @@ async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
     call.request = smaller
 
 
-async def compact_ahead(call: Attempt, target: int) -> None:
+def compact_ahead(call: Attempt, target: int) -> Flow[None]:
     """Make a compaction ahead, unless another process has stored one that fits. Raises no
     ``Exception``.
 
     Args:
-        call: A call with a copy of the conversation, in a world for compactions that are not in
-            force yet.
+        call: A call with a copy of the conversation, whose handlers are for compactions that are
+            not in force yet.
         target: Largest size of the messages afterwards, in characters.
     """
     request = call.request
     try:
-        view = await call.world.view() or request.messages
+        view = (yield from Find(is_counted=False)) or request.messages
         if sum(map(request.format.size, view)) >= request.conversation.size * _WORTH:
-            await compact_history(call, target, "prepared")
+            yield from compact_history(call, target, "prepared")
     except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
-        await call.emit_failure(error, PreparationFailed)
+        yield from call.emit_failure(error, PreparationFailed)

@@ -8,19 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from json import JSONEncoder
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.sizes import Calibration
+from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
-from compacter.lines.weight import tokens, tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
-    from compacter.overflow import TokenLimit
     from compacter.lines.archive import Archive
+    from compacter.overflow import TokenLimit
 
 LEAST_CUT = 200
 """Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that
@@ -36,7 +37,7 @@ MOST_OF_ESTIMATE = 3.0
 # calibration expects.
 _CUT_SHARE = 0.6
 # Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
-_MOST_CHARACTERS = 7.0
+MOST_CHARACTERS = 7.0
 # Histories for which three integers are kept.
 _MOST_MEASURED = 256
 # Number of newest messages that decide the script of a conversation.
@@ -63,6 +64,8 @@ class Request:
     model: str | None = None
     digest: str = ""
     """Digest of the conversation, equal in all of its calls."""
+    openings: tuple[bytes, ...] | None = None
+    """Digests of the first original messages, by which records are found."""
     find_pinned: Callable[[Sequence[Message]], tuple[int, ...]] = lambda _: ()
     """Returns the indexes of the pinned messages."""
     rules: tuple[str, ...] = ()
@@ -246,7 +249,7 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
     learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
     return (
         calibration.tokens(characters)
-        if characters > tokens * max(learnt, _MOST_CHARACTERS)
+        if characters > tokens * max(learnt, MOST_CHARACTERS)
         else None
     )
 
@@ -258,11 +261,24 @@ def may_be_cut(
     earlier: dict[int, tuple[int, int, int]],
 ) -> bool:
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
-    and, beside them, other arguments.
+    and, beside them, other arguments; ``earlier`` is as for ``measure``.
 
     Decides by the size of the data, without reading the messages; if True, the call checks more
-    closely. ``earlier`` keeps three integers of each history, by its first message, so that only
-    the new messages of a longer history are measured.
+    closely.
+    """
+    return measure(messages, beside, earlier) > tokens * MOST_CHARACTERS
+
+
+def measure(
+    messages: Sequence[Message],
+    beside: Sequence[object],
+    earlier: dict[int, tuple[int, int, int]],
+) -> float:
+    """Return the size in JSON of messages and of other arguments beside them, rather more than the
+    characters that a model reads; infinite if that is not known.
+
+    ``earlier`` keeps three integers of each history, by its first message, so that only the new
+    messages of a longer history are measured.
     """
     count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
     if count > len(messages) or id(messages[count - 1]) != last:
@@ -271,11 +287,11 @@ def may_be_cut(
         most += len(_encode(messages[count:]))
         overhead = len(_encode(beside))
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
-        return True
+        return inf
     if len(earlier) >= _MOST_MEASURED:
         earlier.clear()
     earlier[id(messages[0])] = len(messages), id(messages[-1]), most
-    return most + overhead > tokens * _MOST_CHARACTERS
+    return most + overhead
 
 
 def _members(value: Any) -> dict[str, Any]:

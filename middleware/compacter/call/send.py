@@ -13,7 +13,7 @@ from compacter.call.arguments import Args, Binding, Named
 from compacter.call.option_names import other_limit
 from compacter.call.request import ConversationState, Request
 from compacter.call.state import GiveUps, State
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.events import PreparationFailed
 from compacter.messages.fields import dig, first
 from compacter.messages.format import Message
@@ -130,7 +130,7 @@ class Sender:
     # -- the summarizer ----------------------------------------------------------------------------
 
     async def request_summary(
-        self, question: AskSummarizer, seconds: float | None, *, is_second: bool = False
+        self, question: Ask, seconds: float | None, *, is_second: bool = False
     ) -> Reply:
         """Send a prompt, wait ``seconds`` at most, and add its costs to the totals. If the server
         refuses the output limit, send the prompt once more with another.
@@ -159,7 +159,7 @@ class Sender:
         )
         return reply
 
-    def _learn_output_limit(self, error: Exception, question: AskSummarizer) -> bool:
+    def _learn_output_limit(self, error: Exception, question: Ask) -> bool:
         """Return whether the server has refused the output limit of a request for a summary; note
         the one for the next request.
         """
@@ -178,7 +178,7 @@ class Sender:
     def _limit_key(self) -> str:
         return f"{self.model}\0{self.place}\0{self.state.options.summarizer}"
 
-    async def _summary_request(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+    async def _summary_request(self, question: Ask) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
         option ``summarizer``, the wrapped function itself, or litellm.
         """

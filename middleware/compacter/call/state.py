@@ -11,15 +11,22 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
-from compacter.call.request import ConversationState, Request, expected_tokens
+from compacter.call.request import (
+    MOST_CHARACTERS,
+    ConversationState,
+    Request,
+    expected_tokens,
+    measure,
+)
 from compacter.call.warm import warm_up
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.sizes import Calibration, Sizes
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -46,6 +53,7 @@ from compacter.runtime.models import window
 from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
+    from compacter.call.arguments import CallFacts
     from compacter.lines.turns import Recall
 
 # Number of models whose calibration is kept; after this many others, a model is calibrated anew.
@@ -56,6 +64,9 @@ _MOST_CONVERSATIONS = 10_000
 # Most conversations to compact before their next call. Each call searches this list, also for
 # conversations that never call again.
 _MOST_LATE = 100
+# Share of the size from which a compaction is made ahead. From this share on a conversation is
+# followed, as one is made only for a conversation that continues a call before.
+_SOON = 0.5
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
 
@@ -156,6 +167,16 @@ class State:
         self.scope = options.memory_scope
         """Part of each record's key; equal for calls that may share a summary."""
 
+    def idle(self) -> Callable[[], bool]:
+        """Return a function that is true if no work is needed before a call."""
+        if self.proactive:
+            return lambda: False
+        if self.prepares:
+            is_empty = self.prepared.memory.empty
+            preparations = self.preparations
+            return lambda: is_empty() and not preparations
+        return (lambda: True) if self.memory is None else self.memory.empty
+
     def detect(self, error: BaseException) -> TokenLimit | None:
         """Return the token limit in an exception, or the reason for another refusal that compacter
         can remedy; ``None`` for any other.
@@ -199,6 +220,33 @@ class State:
             learnt.summarizer_window = learnt.summarizer_window or window(summarizer)
         learnt.assume_window(window(model))
         return learnt
+
+    def is_near(
+        self, model: str, facts: CallFacts, tokens: int, earlier: dict[int, tuple[int, int, int]]
+    ) -> bool:
+        """Return whether a call that was answered must be read: its request is large enough for a
+        compaction ahead or soon may be, the server may have truncated it, or its model can be
+        calibrated for the first time.
+
+        Args:
+            model: Name of the model.
+            facts: The call's arguments.
+            tokens: Input tokens that the server has read; 0 if unknown.
+            earlier: Sizes of earlier calls, for ``measure``.
+        """
+        given = facts.messages
+        if type(given) is not list or not given:
+            return True
+        calibration = self.calibration(model, facts.place)
+        calibration.take(tokens)
+        sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
+        bounds = sizes.bounds_ahead()
+        soon = inf if bounds is None else bounds[0] * _SOON
+        is_new = bool(tokens) and not calibration.learnt
+        if is_new or tokens >= soon or (bounds is None and not calibration.warned):
+            return True
+        most = tokens * MOST_CHARACTERS if tokens else soon * calibration.chars_per_token
+        return most < inf and measure(given, facts.beside, earlier) > most
 
     def learn_from_last(self, request: Request, calibration: Calibration) -> None:
         """Calibrate by the usage of the last reply, if its request was an earlier state of this

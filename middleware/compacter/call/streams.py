@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
@@ -21,7 +21,7 @@ from compacter.messages.fields import field
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply, has_content
 from compacter.overflow import TokenLimit
-from compacter.runtime.io import IO
+from compacter.runtime.io import ASYNC, IO
 from compacter.runtime.objects import with_special_methods
 
 
@@ -286,3 +286,17 @@ async def close(io: IO, stream: Any) -> None:
         outcome = await io.call(method)
         if hasattr(outcome, "__await__"):
             outcome.close()
+
+
+def iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
+    """Return an async generator function that opens the stream at its first chunk."""
+
+    async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        chunks = await opened(*args, **kwargs)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            await close(ASYNC, chunks)
+
+    return call

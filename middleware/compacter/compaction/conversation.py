@@ -136,7 +136,13 @@ class Conversation:
         """Return the texts of the model's context, without media and reasoning; if ``newest`` is
         not 0, only those of that many newest messages.
         """
-        reads = self.parts_of_each(self.messages[self.start :][-newest:])
+        messages = self.messages[self.start :][-newest:]
+        texts = self.format.bare_texts(messages)
+        if None not in texts:
+            # The most common form needs no parts.
+            fillers = tuple(FILLERS.values())
+            return [text for text in texts if text and text not in fillers]
+        reads = self.parts_of_each(messages)
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
     def _find_prior(self) -> int | None:

@@ -82,6 +82,38 @@ class CompactionPlan(Table):
     """The refusal that requires the compaction."""
     tally: Tally = field(default_factory=lambda: Tally(cost=0.0))
     """Costs and results so far. Internal."""
+    # What follows from these, computed once for each plan.
+    protected: tuple[bool, ...] = field(init=False)
+    """Whether each message must be kept verbatim: system, pinned, last user messages are."""
+    compacted: tuple[int, ...] = field(init=False)
+    """Indexes of the head, ascending."""
+    kept: tuple[int, ...] = field(init=False)
+    """Indexes of the messages to keep verbatim, ascending: the tail, and before the cut system,
+    pinned and last user messages."""
+    head_size: int = field(init=False)
+    """Size of the messages that would be compacted, in characters."""
+    rules_size: int = field(init=False)
+    """Size of the declared rules in a summary."""
+    room: int = field(init=False)
+    """Characters of the target that the messages which must stay, and the rules, leave; infinite
+    without a target."""
+
+    def __post_init__(self) -> None:
+        talk = self.conversation
+        count = len(talk.messages)
+        cut = max(0, min(self.cut, count))
+        rules = sum(len(line) + 1 for line in rule_lines(talk.rules))
+        before = range(cut)
+        derived = {
+            "protected": talk.protected,
+            "compacted": tuple(index for index in before if not talk.protected[index]),
+            "kept": (*compress(before, talk.protected), *range(cut, count)),
+            "head_size": talk.heads[cut],
+            "rules_size": rules,
+            "room": maxsize if self.target is None else self.target - talk.size + talk.free - rules,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"CompactionPlan(cut={self.cut}, strategy={self.strategy!r})"
@@ -115,22 +147,12 @@ class CompactionPlan(Table):
         return self.conversation.format.name
 
     @property
-    def protected(self) -> tuple[bool, ...]:
-        """Whether each message must be kept verbatim: system, pinned, last user messages are."""
-        return self.conversation.protected
-
-    @property
     def alternates(self) -> bool:
         """Whether user and assistant must alternate in the result. Fillers that this needs are
         added to what a strategy returns.
         """
         wanted = self.options.alternate_roles
         return self.conversation.format.alternates if wanted is None else wanted
-
-    @property
-    def compacted(self) -> tuple[int, ...]:
-        """Indexes of the head, ascending."""
-        return tuple(index for index in range(self.cut) if not self.protected[index])
 
     @property
     def prior(self) -> int | None:
@@ -142,11 +164,6 @@ class CompactionPlan(Table):
     def original_data_size(self) -> int:
         """Size of all messages, in characters."""
         return self.conversation.size
-
-    @property
-    def head_size(self) -> int:
-        """Size of the messages that would be compacted, in characters."""
-        return self.conversation.heads[max(0, min(self.cut, len(self.messages)))]
 
     @property
     def tail_size(self) -> int:
@@ -166,14 +183,6 @@ class CompactionPlan(Table):
         form = self.conversation.format
         messages = (self.messages[index] for index in self.compacted if index != self.prior)
         return tuple(message for message in messages if not is_inserted(message, form))
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """Indexes of the messages to keep verbatim, ascending: the tail, and before the cut system,
-        pinned and last user messages.
-        """
-        before_cut = compress(range(self.cut), self.protected)
-        return (*before_cut, *range(self.cut, len(self.messages)))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -201,23 +210,9 @@ class CompactionPlan(Table):
         return self.original_data_size <= self.budget and self.summary is None
 
     @property
-    def room(self) -> int:
-        """Part of the target beside the messages that must stay and the declared rules; infinite
-        without a target.
-        """
-        if self.target is None:
-            return maxsize
-        return self.target - self.conversation.size + self.conversation.free - self.rules_size
-
-    @property
     def goal(self) -> int:
         """Size to reach: the target, or half of the messages' if it is unknown."""
         return self.original_data_size // 2 if self.target is None else self.target
-
-    @property
-    def rules_size(self) -> int:
-        """Size of the declared rules in a summary."""
-        return sum(len(line) + 1 for line in rule_lines(self.conversation.rules))
 
     @property
     def longest_summary(self) -> int:

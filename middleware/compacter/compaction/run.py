@@ -21,7 +21,7 @@ from compacter.compaction.strategies import (
     Truncate,
 )
 from compacter.compaction.summarize import RulesTooLongError, extract, read_head
-from compacter.effects import AskSummarizer, World
+from compacter.effects import Approve, Ask, Emit, Flow
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionEvent,
@@ -40,9 +40,7 @@ E = TypeVar("E", bound=Event)
 _LAST_RESORT = Shorten()
 
 
-async def compact(
-    plan: CompactionPlan, world: World
-) -> tuple[Conversation, CompactionEvent] | None:
+def compact(plan: CompactionPlan) -> Flow[tuple[Conversation, CompactionEvent] | None]:
     """Make one compaction. Return the compacted conversation and the event, or ``None`` if nothing
     could be reduced or a hook prevented it. The caller emits the event after storing the
     compaction, so that a hook that repeats the call finds it in the memory.
@@ -52,14 +50,14 @@ async def compact(
     """
     if plan.is_satisfied:
         return None
-    approved = await _approved(plan, world)
+    approved = yield from _approved(plan)
     if approved is None:
         return None
     first = plan = approved
     if first.cut or first.is_required:
         size = first.original_data_size
         head = first.head_size
-        await world.emit(_event(CompactionStarted, first, original_data_size=size, head_size=head))
+        yield from Emit(_event(CompactionStarted, first, original_data_size=size, head_size=head))
     before = result = first.conversation
     strategies = first.options.strategy
     for strategies_left, strategy in enumerate(strategies, 1 - len(strategies)):
@@ -67,27 +65,27 @@ async def compact(
             if result.size <= first.goal:
                 break
             plan = _continued(plan, result)
-        result = await _attempt(strategy, plan, world, is_last=not strategies_left)
+        result = yield from _attempt(strategy, plan, is_last=not strategies_left)
     if first.is_required and (result is before or not first.fits_size(result.size)):
         plan = _continued(plan, result)
-        result = await _attempt(_LAST_RESORT, plan, world, is_last=False)
+        result = yield from _attempt(_LAST_RESORT, plan, is_last=False)
     # Summarize falls back itself, or reports why it does not.
     if first.is_required and result is before and not first.options.summarizes:
         result = _fall_back(first)
     if result is before:
-        await world.emit(_event(CompactionSkipped, first, reason="nothing_to_compact"))
+        yield from Emit(_event(CompactionSkipped, first, reason="nothing_to_compact"))
         return None
     return result, _describe(first, result)
 
 
-async def _approved(plan: CompactionPlan, world: World) -> CompactionPlan | None:
+def _approved(plan: CompactionPlan) -> Flow[CompactionPlan | None]:
     """Return the plan that ``before_compaction`` approves, or ``None`` for a veto."""
     edits = any(getattr(strategy, "edits", False) for strategy in plan.options.strategy)
     if plan.options.before_compaction is None or not (plan.cut or plan.is_required or edits):
         return plan
-    answer = await world.approve(plan)
+    answer = yield from Approve(plan)
     if answer is None:
-        await world.emit(_event(CompactionSkipped, plan, reason="vetoed"))
+        yield from Emit(_event(CompactionSkipped, plan, reason="vetoed"))
         return None
     # A hook may change the cut; everything else is derived from it.
     cut: object = answer.cut
@@ -148,9 +146,9 @@ def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
     )
 
 
-async def _attempt(
-    strategy: CompactionStrategy, plan: CompactionPlan, world: World, *, is_last: bool
-) -> Conversation:
+def _attempt(
+    strategy: CompactionStrategy, plan: CompactionPlan, *, is_last: bool
+) -> Flow[Conversation]:
     """Run the strategy and return its checked result; the plan's conversation if it changed
     nothing, or the result may not be sent.
 
@@ -163,7 +161,7 @@ async def _attempt(
     is_fatal = False
     why = f"strategy {strategy.name} "
     try:
-        messages = await _carry_out(strategy, plan, world)
+        messages = yield from _carry_out(strategy, plan)
         if list(map(id, messages)) == list(map(id, before.messages)):
             return before
         edits = getattr(strategy, "edits", False)
@@ -182,7 +180,7 @@ async def _attempt(
         cause = error
         why += f"failed, as {error}" if isinstance(error, FunctionError) else "raised"
     name = "" if cause is None or isinstance(cause, FunctionError) else type(cause).__name__
-    await world.emit(_event(CompactionFailed, plan, reason=why, error=name, cause=cause))
+    yield from Emit(_event(CompactionFailed, plan, reason=why, error=name, cause=cause))
     if is_fatal:
         raise CompactionError(
             f"no summary could be had: {why}{f': {cause}' if cause else ''}"
@@ -208,9 +206,7 @@ def _fall_back(plan: CompactionPlan) -> Conversation:
     return plan.conversation
 
 
-async def _carry_out(
-    strategy: CompactionStrategy, plan: CompactionPlan, world: World
-) -> list[Message]:
+def _carry_out(strategy: CompactionStrategy, plan: CompactionPlan) -> Flow[list[Message]]:
     """Run a strategy, answer its effects, and return its messages.
 
     Restores the caller's messages if the strategy changed any in place; raises ``ValueError`` then.
@@ -223,9 +219,9 @@ async def _carry_out(
             copies.append((members, copy.deepcopy(members)))
     try:
         answer = strategy.compact(plan)
-        return list(
-            await _converse(answer, plan, world) if isinstance(answer, Generator) else answer
-        )
+        if isinstance(answer, Generator):
+            answer = yield from _converse(answer, plan)
+        return list(answer)
     finally:
         changed = [(members, copied) for members, copied in copies if members != copied]
         for members, copied in changed:
@@ -235,7 +231,7 @@ async def _carry_out(
             raise ValueError("the strategy changed a message in place")
 
 
-async def _converse(flow: Compacting, plan: CompactionPlan, world: World) -> Sequence[Message]:
+def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]:
     """Answer the effects of a strategy, and return its messages."""
     tally = plan.tally
     outcome: Any = None
@@ -249,17 +245,16 @@ async def _converse(flow: Compacting, plan: CompactionPlan, world: World) -> Seq
                 return messages
             advance = flow.send
             try:
-                if not isinstance(question, AskSummarizer):
+                if not isinstance(question, Ask):
                     raise TypeError(
-                        f"{question!r} is not an effect; strategies yield AskSummarizer of "
-                        f"compacter.effects"
+                        f"{question!r} is not an effect; strategies yield Ask of compacter.effects"
                     )
                 piece = question.piece
                 pieces = question.pieces
                 if pieces > 1:
-                    await world.emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
+                    yield from Emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
                 tally.add(summarizer_calls=1)
-                reply = outcome = await world.ask(question)
+                reply = outcome = yield from question
                 tally.add(
                     input_tokens=reply.input_tokens,
                     output_tokens=reply.output_tokens,

@@ -243,6 +243,17 @@ class Sizes:
             return None
         return max(1, int(size * limit * TARGET_SHARE / tokens))
 
+    def bounds_ahead(self) -> tuple[int, int] | None:
+        """Return the input tokens from which a compaction is made ahead, and those from which it is
+        due; ``None`` for a share of an unknown window.
+        """
+        begin = self.threshold(self.options.prepare_tokens or 0)
+        if begin is None:
+            return None
+        limit = self.trigger or int((self.calibration.window or 0) * MARGIN)
+        limit = limit or int(begin / _BEFORE_LIMIT)
+        return max(1, min(begin, int(limit * _BEFORE_LIMIT))), limit
+
     def ahead(self, tokens: int) -> tuple[float, int] | None:
         """Return the share of the compactable size to compact ahead, and the largest size of the
         messages afterwards; a share of 0 if that is not due yet. ``None`` for a share of an unknown
@@ -254,12 +265,10 @@ class Sizes:
         Args:
             tokens: Input tokens of the request.
         """
-        begin = self.threshold(self.options.prepare_tokens or 0)
-        if begin is None:
+        bounds = self.bounds_ahead()
+        if bounds is None:
             return None
-        limit = self.trigger or int((self.calibration.window or 0) * MARGIN)
-        limit = limit or int(begin / _BEFORE_LIMIT)
-        begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
+        begin, limit = bounds
         if tokens < begin:
             return 0.0, 1
         growth = max(0.0, 1 - tokens / limit)

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.summarize import NoArguments, Summarize
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
 from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size, shorten
 
-Compacting = Generator[AskSummarizer, Any, Sequence[Message]]
+Compacting = Generator[Ask, Any, Sequence[Message]]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.effects import AskSummarizer
+from compacter.effects import Ask
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -89,7 +89,7 @@ class Summarize(NoArguments):
     name: str = field(default="summarize", init=False)
     """Name that events carry."""
 
-    def compact(self, plan: CompactionPlan) -> Generator[AskSummarizer, Any, list[Message]]:
+    def compact(self, plan: CompactionPlan) -> Generator[Ask, Any, list[Message]]:
         """The list of ``plan`` with a summary message. Raises ``NoSummaryError`` if none can be
         made.
 
@@ -132,7 +132,7 @@ class Summarize(NoArguments):
         text = _text_size(plan, by_model=True)
         writer = Writer(
             head=head,
-            ask=AskSummarizer,
+            ask=Ask,
             prefix=prefix,
             detect=options.detect,
             size=size,

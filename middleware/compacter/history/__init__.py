@@ -20,13 +20,13 @@ from compacter.errors import (
     check_text,
     whole_number,
 )
-from compacter.memory.record import conversation_digest, restore_bytes, storable
-from compacter.messages.format import Message, get_format
-from compacter.messages.recognise import UnknownFormatError
 from compacter.lines.archive import Archive
 from compacter.lines.frame import folded
-from compacter.lines.talk import Redact
 from compacter.lines.passages import Passage
+from compacter.lines.said import Redact
+from compacter.memory.record import conversation_digest, openings, restore_bytes, storable
+from compacter.messages.format import Message, get_format
+from compacter.messages.recognise import UnknownFormatError
 from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
@@ -214,7 +214,7 @@ class History(UserList[Message]):
         if not self._conversation and len(self) > 3:  # One may be a system message.
             with suppress(UnknownFormatError):
                 form = format_of(self.messages, self._wire_format)
-                self._conversation = conversation_digest(form, self.messages)
+                self._conversation = conversation_digest(openings(form, self.messages))
         return self._conversation
 
     def __repr__(self) -> str:

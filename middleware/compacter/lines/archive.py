@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 
+from compacter.lines.said import Redact
+from compacter.lines.talk import Talk
 from compacter.messages.fields import Json
 from compacter.messages.parts import Part
-from compacter.lines.talk import Redact, Talk
 from compacter.runtime.locks import Lock
 
 # Largest size of an archive in bytes, with its index; the oldest texts are dropped.

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from compacter.lines.labels import INDENT, NAMES, SINCE, WORK
+from compacter.lines.orders import order_strength
 from compacter.lines.own import Marks
-from compacter.lines.read import LONGEST, clip, parse, split
-from compacter.lines.talk import EARLIER, ELLIPSIS, OUTPUT, PASTE, Pick, Said, Talk
-from compacter.lines.words import identifiers, rarity, stems, words
+from compacter.lines.read import LONGEST, clip, parse
+from compacter.lines.said import EARLIER, OUTPUT, PASTE, Said
+from compacter.lines.talk import ELLIPSIS, Pick, Talk
+from compacter.lines.words import identifiers, rarity, words
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
-
 
 
 class Choice(NamedTuple):
@@ -76,53 +77,6 @@ _CHECK = re.compile(r"(?m)^\s{0,12}(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+
 _LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)")
 BREAK = "\x1f"
 _DIGITS = re.compile(r"\d+")
-# Text that may precede an order: a number, "One rule:", "And please".
-_LEAD = re.compile(
-    r"\W{0,8}(?:\d{1,2}[.)]\s)?(?:[^:.!?]{1,60}:\s+)?"
-    r"(?:(?:and|but|so|ok(?:ay)?|also|then|well|just|please|again|important)\b[\s,:-]{1,3}){0,3}"
-)
-
-# Plain English forms of orders, in small letters: how plain they are, how such a sentence begins,
-# and words anywhere in it. The second row has corrections. Other languages stay as the user's short
-# messages.
-_TABLE = (
-    (
-        3,
-        """always, never, do not, don't, don’t, only, make sure, ensure, be sure, avoid,
-            stop, remember, no longer, under no, before you, when you, whenever you, if you, unless
-            you, until you, after you, each time you, every time you""",
-        """from now, from here on, for the rest, going forward, at all times, must not,
-            you should not, you shouldn't, you may not, you may only, you
-            should only, you should always, you should never, you cannot, i want you to, i need you
-            to, i'd like you to, i would like you to""",
-    ),
-    (
-        2,
-        """no, no,, nope, nope,, wrong, actually, actually,, correction, correction,,
-            instead, instead,, wait, wait,, sorry, sorry,, undo, revert""",
-        """changed my mind, change of plan, i meant, is now, are now, decided again, scratch
-            that, renamed, moved to, changed to, extended to, instead, any more, is fine,
-            is allowed""",
-    ),
-    (
-        1,
-        """add, answer, ask, begin, call, change, check, create, delete, do, end, explain,
-            fix, follow, format, give, go, implement, include, keep, leave, let, list, look, make,
-            merge, move, name, open, pick, prefer, put, read, remove, rename, reply, report,
-            respond, return, review, run, send, set, show, start, tell, test, try, update, use,
-            wait, work, write""",
-        """please, you must, you should, you have to, you need to, instead of, rather than, should
-            be, needs to be, has to be, have to be""",
-    ),
-)
-# The forms by their longest words, each with its weight and a blank behind it, those of a beginning
-# after a line break.
-_FORMS = defaultdict[str, list[tuple[int, str]]](list)
-for _weight, *_places in _TABLE:
-    for _before, _place in zip(("\n", ""), _places, strict=True):
-        for _form in flat(_place).split(", "):
-            _FORMS[max(words(_form), key=len)].append((_weight, f"{_before}{_form} "))
-
 
 
 class Prior(Protocol):
@@ -212,8 +166,8 @@ def _read_quoted(text: str, asked: int) -> Iterator[Said]:
             index = asked
         if match := _LINE.fullmatch(line):
             for piece in match[2].replace(BREAK, "\n").split(ELLIPSIS):
-                role = "user" if match[1] == "User" else "assistant"
-                yield Said(piece, match[1], Part(role, "text", piece, index=index), is_kept=True)
+                part = Part("user" if match[1] == "User" else "assistant", "text", piece, "", index)
+                yield Said(piece, match[1], part, is_kept=True)
 
 
 def _work(head: Head) -> str:
@@ -296,32 +250,18 @@ def _spoken(head: Head) -> Iterator[Choice]:
         is_short = said.speaker == "User" and (said.is_kept or len(said.text) <= _SHORT)
         # Text above a shell's output may be the user's.
         for at, line in enumerate(said.lines if said.speaker == "User" else said.lines[:1]):
-            if line.is_head or not _is_prose(line.text):
+            said_words = words(line.text)
+            weight = order_strength(line.text, said_words) or (is_short and _tells(said_words)) / 2
+            if not weight or line.is_head or not _is_prose(line.text):
                 continue
-            weight = _strength(line.text) or (is_short and _tells(line.text)) / 2
             if line.text.endswith(_QUESTIONS):
                 weight = 4 if number == head.first else weight / 2
-            if weight:
-                yield Choice(weight, (number, at))
+            yield Choice(weight, (number, at))
 
 
-def _strength(text: str) -> int:
-    """Return how plainly a line is an order or a correction: 0 to 3."""
-    said = words(text)
-    if not (known := _FORMS.keys() & said):
-        return 0
-    strength = 0
-    for each in split(text):
-        low = _LEAD.sub(r"\g<0>\n", f"{each.lower().rstrip('.!')} ", count=1)
-        found = [weight for word in known for weight, form in _FORMS[word] if form in low]
-        # Somebody who calls out orders less: "Never give up!"
-        strength = max(strength, max(found, default=0) - each.endswith("!"))
-    return strength
-
-
-def _tells(text: str) -> bool:
+def _tells(said: Sequence[str]) -> bool:
     """Return whether a line is more than a few small words: "Hey Dave!", "Thanks, great."."""
-    return sum(len(word) > 3 or not word.isalpha() for word in stems(text)) > 3
+    return sum(len(word) > 3 or not word.isalpha() for word in said) > 3
 
 
 def _is_prose(text: str) -> bool:
@@ -376,6 +316,7 @@ KINDS: tuple[tuple[Source, float], ...] = ((_first, 0.5), (_spoken, 0.5), (_stor
 """The kinds of lines, in their order, each with the share of the room that it may take; the story
 is for a summary without a model. In long talks half of the room is enough for the user's newest
 messages: LoCoMo's facts in a fifth of the size fell from .37 to .25 when they had all of it."""
+# Share of the room that names may take: more did not help real runs.
 _NAMES_SHARE = 0.25
 
 
@@ -394,11 +335,15 @@ class _Choices:
         """
         talk = self.head.talk
         text = talk.line(pick).text
+        if len(text) > min(self.left, most):
+            return 0
         is_known = len(text) > _SHORTEST and flat(text) in self.head.view_text
         if is_known or text in self.told or pick[1] in self.chosen.get(pick[0], ()):
             return 0
         alone = [pick, *talk.needs(pick)]
-        if 0 < weight:
+        if self._price(alone) > min(self.left, most):
+            return 0
+        if weight > 0:
             alone += talk.changes(pick)[0]
         # A plain order says by itself what is to be done, and is never left out for its needs.
         ways = [alone if weight >= _PLAIN_ORDER else [*alone, *talk.answered(pick)]]
@@ -450,11 +395,16 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
         work = ""
     names = _joined(_names(head), min(choices.left, int(budget * _NAMES_SHARE)))
     choices.left -= len(names) + len(NAMES) + 3 if names else 0
+    told: dict[Source, list[Choice]] = {}
     for source, share in KINDS:
         if source is _story and not with_story:
             continue
+        if source not in told:
+            told[source] = sorted(source(head), reverse=True)
         most = share * budget
-        for weight, pick in sorted(source(head), reverse=True):
+        for weight, pick in told[source]:
+            if min(choices.left, most) < _SHORTEST:
+                break
             most -= choices.add(pick, weight if source is _spoken else 0, most)
     lines = [*_in_order(choices)]
     lines += [f"{label}: {text}" for label, text in ((WORK, work), (NAMES, names)) if text]

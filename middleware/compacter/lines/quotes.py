@@ -18,7 +18,7 @@ from compacter.lines.frame import NOTE, Quotation, frame, line_of
 from compacter.lines.own import separate
 from compacter.lines.passages import Passage
 from compacter.lines.read import split
-from compacter.lines.talk import PASTE, Pick, Talk
+from compacter.lines.talk import Pick, Talk
 from compacter.lines.weight import OF_PROSE, tokens
 from compacter.lines.words import rarity, stems
 from compacter.messages.parts import Part
@@ -70,7 +70,7 @@ _ASKING = re.compile(r"(?i)[?？؟՞]|\b(?:who|whom|whose|what|when|where|which|
 _MARK = re.compile("[?？؟՞]")
 _DIGIT = re.compile(r"\d")
 _DENSE_RUN = re.compile(r"[^\x00-\x7f]{4,}")
-_AROUND = ".,:;!?()\"'"
+_AROUND = ".,:;!?()\"'。、！？：「」『』"
 # A word that is written like a name: with a capital inside a sentence, or in another script.
 _CAPITAL = re.compile(r"(?<=[\w,] )[^\W\d_a-z]\w{2,}|[^\x00-\x7f]{2,}")
 
@@ -215,9 +215,13 @@ class Quoter:
         found = self._talk.find(wanted, self._compacted)
         if not found.hits:
             return 0.0, {}
-        score = found.hits[0].score
-        worth = {hit.pick: share for hit in found.hits if (share := hit.score / score) >= _WORTH}
-        rare = rarity(2, found.count)
+        hits = found.hits
+        if self._is_in_view(hits[0].pick):
+            # What stands around it is not needed: it is in the request.
+            hits = [hit for hit in hits if hit.held]
+        score = hits[0].score if hits else 0.0
+        worth = {hit.pick: share for hit in hits if (share := hit.score / score) >= _WORTH}
+        rare = rarity(2, found.size)
         if len(found.hits[0].held) < _FEWEST_SAID and not is_asking(sentence):
             return 0.0, {}
         # Words that as many lines have mean none of them.
@@ -310,7 +314,10 @@ class Quoter:
         return said.speaker == "User" and len(said.part.text) <= _LONGEST_TOLD
 
     def _is_in_view(self, pick: Pick) -> bool:
-        return pick[0] >= self._compacted or _without_space(self._talk.line(pick).text) in self._request
+        return (
+            pick[0] >= self._compacted
+            or _without_space(self._talk.line(pick).text) in self._request
+        )
 
     # -- the text ----------------------------------------------------------------------------------
 
@@ -382,7 +389,9 @@ def passage_of(talk: Talk, number: int, places: Iterable[int], score: float) -> 
 
 def _is_long(word: str) -> bool:
     """Return whether a word may be a name by itself: no short number, and no single letter."""
-    return len(word) >= (_LEAST_DIGITS if word.isdigit() else _LEAST_LETTERS if word.isascii() else 2)
+    return len(word) >= (
+        _LEAST_DIGITS if word.isdigit() else _LEAST_LETTERS if word.isascii() else 2
+    )
 
 
 def _without_space(text: str) -> str:

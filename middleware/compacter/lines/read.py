@@ -27,6 +27,8 @@ _LEAST_ROWS = 3
 _MOST_FIELDS = 16
 # Most members of a record that are all texts.
 _MOST_TEXTS = 12
+# Deepest level of JSON that is read: reading goes over each level anew.
+_DEEPEST = 12
 # Longest name of a column.
 _LONGEST_CELL = 30
 
@@ -122,6 +124,7 @@ def _rows_of_talk(printed: Sequence[str]) -> Iterator[_Row]:
         heading = _HEADING.match(said)
         is_head = bool(heading or _BOLD.match(said))
         mark = _FENCE.match(said)
+        is_item = False
         if fence or mark:
             rank = 11
             if mark and not fence:
@@ -133,13 +136,13 @@ def _rows_of_talk(printed: Sequence[str]) -> Iterator[_Row]:
         elif _ITEM.match(said) or said.startswith("|"):
             rank += 1
             is_head = said.endswith(_COLONS)
+            is_item = True
         else:
-            is_head = is_head or said.endswith(_COLONS) or _is_title(said, following, blank)
+            is_head = is_head or said.endswith(_COLONS) or (blank and _is_title(said, following))
             # A lead-in announces what follows at once, or behind one empty line.
             rank += bool(opened and not is_head)
         if row.text:
             yield row
-        is_item = rank > 10 and not opened
         opened = is_head or (opened and not blank and not is_item)
         row = _Row(said, rank, is_head=is_head, splits=rank < 11 and not is_head)
         blank = False
@@ -147,10 +150,10 @@ def _rows_of_talk(printed: Sequence[str]) -> Iterator[_Row]:
         yield row
 
 
-def _is_title(said: str, following: str, blank: bool) -> bool:
+def _is_title(said: str, following: str) -> bool:
     """Return whether a row begins a paragraph like a title: short, and without a full stop."""
     is_short = len(said) <= _LONGEST_TITLE and not said.endswith(_ENDS)
-    return blank and is_short and bool(following)
+    return is_short and bool(following)
 
 
 # -- output ----------------------------------------------------------------------------------------
@@ -188,13 +191,11 @@ def _rows_of_output(printed: Sequence[str]) -> Iterator[_Row]:
             below = 0
             continue
         rank = 2.0 * (len(whole.expandtabs(4)) - len(whole.expandtabs(4).lstrip()))
-        is_head = False
         if below:
             below -= 1
             rank += 1
         else:
             below = _table(printed, number) or (blank and _record(printed, number)) or 0
-            is_head = bool(below)
         blank = False
         yield _Row(said, rank, is_head=said.endswith(_COLONS))
 
@@ -316,14 +317,15 @@ class _Member:
     end: int
 
 
-def parse(text: str) -> Any:
+def parse(text: str) -> dict[str, Any] | list[Any] | None:
     """Return the object or list that ``text`` is, or ``None`` if it is not JSON."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text)
+        value: dict[str, Any] | list[Any] = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return value
 
 
 def _read_json(text: str, lead: str) -> list[Line]:
@@ -335,11 +337,12 @@ def _read_json(text: str, lead: str) -> list[Line]:
     return list(_records(text, _Member("", value, start, start, end), lead))
 
 
-def _records(text: str, item: _Member, lead: str) -> Iterator[Line]:
+def _records(text: str, item: _Member, lead: str, depth: int = 0) -> Iterator[Line]:
     """Yield an item that is short enough for a line, as it stands in the text; else its members, as
     many in a line as fit, each line after the keys that lead to it and the record's id.
     """
-    if item.end - item.start <= _WHOLE or not isinstance(item.value, (dict, list, str)):
+    is_whole = item.end - item.start <= _WHOLE or depth > _DEEPEST
+    if is_whole or not isinstance(item.value, (dict, list, str)):
         yield Line(clip(text[item.start : item.end], LONGEST), lead=lead)
         return
     lead = ", ".join(filter(None, (lead, item.key)))
@@ -351,19 +354,23 @@ def _records(text: str, item: _Member, lead: str) -> Iterator[Line]:
     is_map = len(members) > _MOST_TEXTS and all(isinstance(each.value, str) for each in members)
     name = _name(members[0]) if members and not is_map else ""
     run: list[_Member] = []
-    for number, member in enumerate([*members, None]):
-        fits = member is not None and member.end - member.start <= _WHOLE
-        is_record = member is not None and isinstance(member.value, dict)
-        joins = fits and run and member.end - run[0].start <= _WHOLE and not is_record
-        if run and not joins:
-            leads = ", ".join(filter(None, (lead, name if run[0] is not members[0] else "")))
-            yield Line(text[run[0].start : run[-1].end], lead=leads, gap=", ")
-            run = []
-        if member is not None and fits:
+
+    def joined() -> Iterator[Line]:
+        if run:
+            leads = filter(None, (lead, name if run[0] is not members[0] else ""))
+            yield Line(text[run[0].start : run[-1].end], lead=", ".join(leads), gap=", ")
+            run.clear()
+
+    for number, member in enumerate(members):
+        fits = member.end - member.start <= _WHOLE
+        if run and (isinstance(member.value, dict) or member.end - run[0].start > _WHOLE):
+            yield from joined()
+        if fits:
             run.append(member)
-        elif member is not None:
-            inner = ", ".join(filter(None, (lead, name if number else "")))
-            yield from _records(text, member, inner)
+            continue
+        inner = ", ".join(filter(None, (lead, name if number else "")))
+        yield from _records(text, member, inner, depth + 1)
+    yield from joined()
 
 
 def _name(member: _Member) -> str:
@@ -375,15 +382,19 @@ def _name(member: _Member) -> str:
 def _members(text: str, item: _Member) -> list[_Member]:
     """Return the members of an object or a list with their places in the text."""
     members: list[_Member] = []
-    keys = iter(item.value) if isinstance(item.value, dict) else None
+    keys = item.value if isinstance(item.value, dict) else None
     at = item.inner + 1
     for _ in item.value:
-        start = _SPACE.match(text, at).end()  # type: ignore[union-attr] - matches everywhere
+        inner = start = _after_space(text, at)
         key = ""
-        inner = start
         if keys is not None:
             key, inner = _decode(text, start)
-            inner = _SPACE.match(text, inner).end()  # type: ignore[union-attr]
+            inner = _after_space(text, inner)
         value, at = _decode(text, inner)
         members.append(_Member(str(key), value, start, inner, at))
     return members
+
+
+def _after_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at

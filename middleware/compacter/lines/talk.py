@@ -6,22 +6,22 @@ A word is looked for in the texts as they are; only texts that hold one are read
 
 from __future__ import annotations
 
-import re
+from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from itertools import count
+from operator import itemgetter
 from sys import getsizeof
 from typing import NamedTuple
 
-from compacter.lines.own import Marks, is_shell, is_summary, separate
-from compacter.lines.read import Line, read_output, read_talk
-from compacter.lines.words import plain, rarity, stems
+from compacter.lines.own import Marks
+from compacter.lines.read import Line
+from compacter.lines.said import QUESTION, Redact, Said, cleaned, read_parts
+from compacter.lines.words import rarity, stems
 from compacter.messages.parts import Part
 
-Redact = Callable[[str], str]
 Pick = tuple[int, int]
 """A line: the number of its text in the talk, and its number in that."""
 
@@ -29,12 +29,6 @@ MAX_BYTES = 64_000_000
 """Default size limit of a talk in bytes; the oldest texts are dropped."""
 ELLIPSIS = " … "
 """Mark of omitted text between two pieces of an entry."""
-PASTE = "Tool paste"
-"""Speaker of text that a user has pasted."""
-OUTPUT = "Tool output"
-"""Speaker of a shell's output in a user's message."""
-EARLIER = "Tool earlier summary"
-"""Speaker of another program's summary in a user's message, of which the newest counts."""
 
 # Texts that are read into lines for one search, and those whose neighbours are read too, as an
 # answer may have no word of its question.
@@ -43,93 +37,19 @@ _MOST_NEIGHBOURS = 20
 _BEHIND = 4
 # Characters of a line, on average, to estimate the number of lines.
 _OF_LINE = 100
+_FEWEST_LINES = 10
 # Longest answer that says nothing without what it answers, and most characters of that.
 _LONGEST_ANSWER = 60
 _LONGEST_OFFER = 420
-# Characters after which sentences can be understood without the next one.
-_ENOUGH = 90
 # Largest message, in characters, that is quoted whole if it has several lines; and its line breaks.
 _WHOLE_MESSAGE = 600
 _FEWEST_BREAKS = 2
 # Longest statement that changes an earlier one; and a word that is said no more often is rare.
 _LONGEST_CHANGE = 200
 _FEW = 3
-_QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 # Bytes of a text with its lines and words, for each of its own: 2 to 9 in real talks.
 _BYTES_OF_ONE = 6
 _NUMBERS = count()
-_NAME = re.compile(r"[^\w. /-]+")
-# Characters of a tool's name: some gateways put a whole path into it.
-_LONGEST_NAME = 60
-
-
-@dataclass(eq=False, slots=True)
-class Said:
-    """One text of the conversation: a message, what is pasted in it, a call's arguments, a
-    result.
-    """
-
-    text: str
-    speaker: str
-    """``User``, ``Assistant``, ``Tool NAME``, or a label of compacter's."""
-    part: Part
-    """The part of a message that it is, or a piece of."""
-    is_kept: bool = False
-    """Whether an earlier summary quotes it."""
-    _lines: list[Line] | None = None
-    _runs: list[list[int]] | None = None
-    _plain: str | None = None
-    _stems: dict[int, frozenset[str]] = field(default_factory=dict)
-
-    @property
-    def lines(self) -> list[Line]:
-        """Its lines."""
-        if self._lines is None:
-            is_output = self.speaker.startswith("Tool") or self.part.kind != "text"
-            self._lines = (read_output if is_output else read_talk)(self.text)
-        return self._lines
-
-    @property
-    def plain(self) -> str:
-        """The text in lower case and without accents."""
-        if self._plain is None:
-            self._plain = plain(self.text)
-        return self._plain
-
-    def stems(self, at: int) -> frozenset[str]:
-        """Return the words of a line, with those of what it needs."""
-        if at not in self._stems:
-            line = self.lines[at]
-            above = " ".join(self.lines[need].text for need in line.needs)
-            self._stems[at] = frozenset(stems(f"{line.lead} {above} {line.text}"))
-        return self._stems[at]
-
-    @property
-    def runs(self) -> list[list[int]]:
-        """The lines that are searched and quoted together: sentences that follow one another, until
-        they can be understood; any other line by itself.
-        """
-        if self._runs is None:
-            self._runs = []
-            size = _ENOUGH
-            for at, line in enumerate(self.lines):
-                is_prose = self.part.kind == "text" and not (line.needs or line.is_head)
-                if is_prose and size < _ENOUGH:
-                    self._runs[-1].append(at)
-                    size += len(line.text)
-                else:
-                    self._runs.append([at])
-                    size = len(line.text) if is_prose else _ENOUGH
-        return self._runs
-
-    def run(self, at: int) -> list[int]:
-        """Return the run that a line is in."""
-        return next(run for run in self.runs if at in run)
-
-    @property
-    def is_question(self) -> bool:
-        """Whether it ends with a question."""
-        return bool(_QUESTION.search(self.text[-8:]))
 
 
 class Hit(NamedTuple):
@@ -148,7 +68,7 @@ class Found(NamedTuple):
     """Weight of all words."""
     hits: Sequence[Hit]
     """Lines, the best first."""
-    count: int
+    size: int
     """Number of all lines, estimated."""
 
 
@@ -177,33 +97,38 @@ class Talk:
         """The texts, in order."""
         self.bytes = 0
         """Approximate size, in bytes."""
-        self._add(_cleaned(parts, redact), marks)
+        self._add(cleaned(parts, redact), marks)
 
     def extend(self, parts: Iterable[Part], redact: Redact | None = None) -> Talk:
         """Return a new talk, of these texts and of ``parts`` after them; this one is not
         changed.
         """
         longer = copy(self)
-        longer._add(_cleaned(parts, redact))  # noqa: SLF001 - a copy of this one
+        longer._add(cleaned(parts, redact))  # noqa: SLF001 - a copy of this one
         return longer
 
     def with_said(self, said: Iterable[Said]) -> Talk:
         """Return a talk with these texts behind its own."""
         longer = copy(self)
         longer.said = [*self.said, *said]
+        longer._stated = None  # noqa: SLF001 - a copy of this one
+        longer._counts = {}  # noqa: SLF001
         return longer
 
     def _add(self, parts: Sequence[Part], marks: Marks | None = None) -> None:
         self.number = next(_NUMBERS)
         """A number that no other talk of this process has."""
+        self._stated: list[tuple[int, frozenset[str]]] | None = None
         self._counts: dict[tuple[str, int | None, str], int] = {}
         self.bytes += _BYTES_OF_ONE * sum(getsizeof(part.text) for part in parts)
         self.parts = [*self.parts, *parts]
-        self.said = [*self.said, *_read(parts, marks, is_first=not self.said)]
+        self.said = [*self.said, *read_parts(parts, marks, is_first=not self.said)]
         if self.bytes > self.max_bytes and self.parts:
             # Begin again with the newer half, so that the total time is linear.
             newer = self.parts[len(self.parts) // 2 + 1 :]
-            self.parts, self.said, self.bytes = [], [], 0
+            self.parts = []
+            self.said = []
+            self.bytes = 0
             self._add(newer, marks)
 
     # -- what a line brings along ------------------------------------------------------------------
@@ -244,12 +169,9 @@ class Talk:
         related: list[Pick] = []
         floating: list[Pick] = []
         is_next = own.speaker == "User"
-        for later in range(number + 1, len(self.said)):
-            said = self.said[later]
-            if said.speaker != "User" or said.is_question or len(said.text) > _LONGEST_CHANGE:
-                continue
-            words = {word for at in range(len(said.lines)) for word in said.stems(at)}
-            picks = [(later, at) for at in range(len(said.lines))]
+        statements = self._statements()
+        for later, words in statements[bisect(statements, number, key=itemgetter(0)) :]:
+            picks = [(later, at) for at in range(len(self.said[later].lines))]
             if rare & words:
                 related += picks
             elif is_next:
@@ -258,6 +180,18 @@ class Talk:
                 floating += picks if is_new else []
             is_next = False
         return related[-_FEW:], floating
+
+    def _statements(self) -> list[tuple[int, frozenset[str]]]:
+        """Return the user's short statements with their words."""
+        if self._stated is None:
+            self._stated = [
+                (number, frozenset(stems(said.text)))
+                for number, said in enumerate(self.said)
+                if said.speaker == "User"
+                and len(said.text) <= _LONGEST_CHANGE
+                and not said.is_question
+            ]
+        return self._stated
 
     def whole(self, number: int) -> list[Pick]:
         """Return all lines of a text that says little in pieces: a short one of several lines, in
@@ -291,7 +225,7 @@ class Talk:
             reply = self.said[after]
             if reply.speaker == said.speaker or reply.part.kind == "call":
                 continue
-            is_answer = _QUESTION.search(self.line(pick).text[-8:]) or (
+            is_answer = QUESTION.search(self.line(pick).text[-8:]) or (
                 said.speaker == "Assistant"
                 and reply.speaker == "User"
                 and len(reply.text) <= _LONGEST_ANSWER
@@ -314,7 +248,7 @@ class Talk:
 
     def size(self, until: int | None = None) -> int:
         """Return the number of lines of the first ``until`` texts, estimated."""
-        return sum(len(said.text) for said in self.said[:until]) // _OF_LINE + 1
+        return _FEWEST_LINES + sum(len(said.text) for said in self.said[:until]) // _OF_LINE
 
     def lines_with(self, words: Sequence[str], most: int) -> list[Pick]:
         """Return the different lines that have all of some words, of equal ones the newest; none if
@@ -407,55 +341,24 @@ def _ranked(held: Mapping[Pick, Mapping[str, float]]) -> list[Hit]:
     """Return lines with the words that they and their neighbours have, the best first; of two that
     are equal, the newer one.
     """
-    order: list[Pick | None] = []
+    places: dict[int, Pick] = {}
+    place = 0
+    before = 0
     for pick in sorted(held):
-        if order and order[-1] and pick[0] > order[-1][0] + 1:
-            order += [None] * 4  # Texts that were not read lie between.
-        order.append(pick)
+        # Texts that were not read lie between.
+        place += 1 if pick[0] <= before + 1 else len(_AROUND)
+        before = pick[0]
+        places[place] = pick
     hits: list[Hit] = []
-    for place, pick in enumerate(order):
+    for place, pick in places.items():
         whole = set[str]()
         score = 0.0
-        # What stands before the words of a question is seldom its answer.
-        for step, share in _AROUND if pick else ():
-            if step > 0 and not held[pick]:
-                continue
-            near = order[place + step] if 0 <= place + step < len(order) else None
-            more = {word: w for word, w in held[near].items() if word not in whole} if near else {}
-            score += share * sum(more.values())
-            whole |= more.keys()
-        if pick and score:
+        for step, share in _AROUND:
+            # What stands before the words of a question is seldom its answer.
+            if place + step in places and (step <= 0 or held[pick]):
+                near = held[places[place + step]]
+                score += share * sum(near[word] for word in near if word not in whole)
+                whole |= near.keys()
+        if score:
             hits.append(Hit(score, pick, held[pick]))
     return sorted(hits, key=lambda hit: (hit.score, hit.pick), reverse=True)
-
-
-def _cleaned(parts: Iterable[Part], redact: Redact | None) -> list[Part]:
-    if redact is None:
-        return list(parts)
-    return [replace(part, text=redact(part.text), name=redact(part.name)) for part in parts]
-
-
-def _read(parts: Iterable[Part], marks: Marks | None, *, is_first: bool) -> Iterator[Said]:
-    """Yield the texts of parts; text that a user has pasted counts as a tool's."""
-    names: dict[str | None, str] = {}
-    started = not is_first
-    for part in parts:
-        text = part.text
-        if part.kind not in ("text", "call", "result") or part.role == "system" or not text.strip():
-            continue
-        if part.kind != "text" or part.role == "tool":
-            if part.kind == "call":
-                names[part.call_id] = part.name
-            # Some formats leave the name out in results.
-            name = _NAME.sub(" ", part.name or names.get(part.call_id, ""))
-            yield Said(text, f"Tool {name.strip()[:_LONGEST_NAME] or part.kind}", part)
-        elif part.role == "user":
-            if started and is_shell(text):
-                yield Said(text, OUTPUT, part)
-                continue
-            other = EARLIER if is_summary(text) else PASTE
-            for own, is_own in separate(text, marks):
-                yield Said(own, "User" if is_own else other, part)
-        else:
-            yield Said(text, "Assistant", part)
-        started = True

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.errors import FunctionError, UserFunction
-from compacter.messages.format import Message
-from compacter.messages.parts import Kind, Part
 from compacter.lines.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.lines.passages import Quotes
-from compacter.lines.quotes import MOST_FOR_STEP, Quoter, is_asking, is_question, passage_of, question, search, task
-from compacter.lines.talk import MAX_BYTES, Redact, Talk
+from compacter.lines.quotes import (
+    MOST_FOR_STEP,
+    Quoter,
+    is_asking,
+    is_question,
+    passage_of,
+    question,
+    search,
+    task,
+)
+from compacter.lines.said import Redact
+from compacter.lines.talk import MAX_BYTES, Talk
+from compacter.messages.format import Message
+from compacter.messages.parts import Kind, Part
 from compacter.runtime.io import resolve
 from compacter.runtime.locks import Lock
 
@@ -181,7 +191,10 @@ class Recall:
         """Return the scores of the compacted runs for a message by the user's function, as shares
         of the best one's, where they are above 0; nothing if it fails.
         """
-        passages = [passage_of(index, number, range(len(said.lines)), 0.0) for number, said in enumerate(index.said)]
+        passages = [
+            passage_of(index, number, range(len(said.lines)), 0.0)
+            for number, said in enumerate(index.said)
+        ]
         search: Any = UserFunction(
             "search",
             partial(_uncancelled, recall.search),
@@ -194,9 +207,7 @@ class Recall:
             return {}
         return scores
 
-    def _quoter(
-        self, asked: Quote, index: Talk, stop: int, room: int, quoted: str = ""
-    ) -> Quoter:
+    def _quoter(self, asked: Quote, index: Talk, stop: int, room: int, quoted: str = "") -> Quoter:
         """Return a quoter for the compacted messages, and for what stands verbatim in view before
         the message at ``stop``.
         """

@@ -20,6 +20,7 @@ from compacter.memory.record import (
     PLAIN,
     Record,
     lookup_keys,
+    openings,
     prefix_digest,
     record_key,
 )
@@ -62,6 +63,7 @@ class Matcher:
         scope: str,
         form: MessageFormat,
         messages: Sequence[Message],
+        first: Sequence[bytes] | None = None,
         *,
         io: IO = SYNC,
         large: bool = False,
@@ -72,12 +74,14 @@ class Matcher:
             scope: Part of each record's key.
             form: Format of the messages.
             messages: The history.
+            first: Their ``openings``, if they were read before.
             io: How to use the memory.
             large: Whether the history is so large that an event loop must not wait for it.
         """
         if not messages or self.memory.empty():
             return None
-        return await self._use(partial(self._find, scope, form, messages), io, large=large)
+        find = partial(self._find, scope, form, messages, first)
+        return await self._use(find, io, large=large)
 
     async def remember(
         self,
@@ -120,11 +124,17 @@ class Matcher:
     async def _use(self, action: Callable[[], T], io: IO, *, large: bool = False) -> T:
         return await io.thread(action) if large or self.memory.blocking else action()
 
-    def _find(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
+    def _find(
+        self,
+        scope: str,
+        form: MessageFormat,
+        messages: Sequence[Message],
+        first: Sequence[bytes] | None,
+    ) -> View | None:
         """Return the view of the record that covers most messages, of those that match."""
         keys: Sequence[str] = ()
         with self._reading():
-            keys = lookup_keys(scope, form, messages)
+            keys = lookup_keys(scope, openings(form, messages) if first is None else first)
         # A user's own memory may return anything.
         answer: Sequence[Any] = self.memory.find(keys)
         records = [each for each in answer if isinstance(each, Record) and each.key in keys]

@@ -217,20 +217,32 @@ class MessageFormat(Blocks):
             kind = Kind.INSERTED
         return kind, size, tuple(calls.elements()), tuple(results)
 
+    def bare_texts(self, messages: Sequence[Message]) -> list[str | None]:
+        """Return the text of each message that is a dict with only a role and a text, the most
+        common form, and ``None`` for any other message.
+        """
+        plain = self.plain
+        return [
+            message["content"]
+            if type(message) is dict
+            and len(message) == 2
+            and type(role := message.get("role")) is str
+            and role in plain
+            and type(message.get("content")) is str
+            else None
+            for message in messages
+        ]
+
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
         outlines: list[Outline] = []
-        for message in messages:
-            if type(message) is dict and len(message) == 2:
-                text = message.get("content")
-                role = message.get("role")
-                # Fast path of the common form: a history is outlined at each call.
-                if isinstance(role, str) and isinstance(text, str) and text != _FILLER:
-                    kind = self.plain.get(role)
-                    if kind is not None:
-                        outlines.append((kind, len(text), (), ()))
-                        continue
-            outlines.append(self.read(message))
+        plain = self.plain
+        for message, text in zip(messages, self.bare_texts(messages), strict=True):
+            # Fast path of the common form: a history is outlined at each call.
+            if text is None or text == _FILLER:
+                outlines.append(self.read(message))
+            else:
+                outlines.append((plain[message["role"]], len(text), (), ()))
         return pair_calls(outlines)
 
     def size(self, message: Message) -> int:
@@ -275,12 +287,10 @@ class MessageFormat(Blocks):
 
     def all_parts(self, message: Message, index: int) -> Sequence[Part]:
         """Return all parts of a message, reasoning and empty results included."""
-        if type(message) is dict and len(message) == 2:
-            text = message.get("content")
-            role = message.get("role")
-            if type(text) is str and type(role) is str and role in self.plain:
-                # Fast path of the common form.
-                return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
+        (bare,) = self.bare_texts((message,))
+        if bare is not None:
+            # Fast path of the common form.
+            return (Place(_SPEAKERS[self.plain[message["role"]]], index).text(bare),)
         try:
             role = _SPEAKERS.get(self.kind(message), "assistant")
             place = Place(role, index, word(message, "name"))

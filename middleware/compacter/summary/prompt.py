@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from compacter.lines.words import words
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.messages.replies import Reply
-from compacter.text.words import words
 
 OPEN = "<transcript>"
 CLOSE = "</transcript>"

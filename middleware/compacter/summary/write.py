@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from compacter.lines.keep import Head, keep
+from compacter.lines.read import clip
+from compacter.lines.words import identifiers
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
 from compacter.summary import prompt
-from compacter.lines.keep import Head, keep
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.lines.read import clip
-from compacter.lines.words import identifiers
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92

@@ -11,8 +11,9 @@ from typing import Any
 
 from compacter.call.arguments import Binding
 from compacter.call.call import Call
+from compacter.call.effects import Send
+from compacter.call.pump import advance
 from compacter.call.state import State
-from compacter.call.world import DEFERRED, Step, step_through
 from compacter.call.wrap import WrappedFunction
 from compacter.errors import CompactionError, add_note
 from compacter.messages.replies import Reply
@@ -40,8 +41,8 @@ class SteppedCall(WrappedFunction):
         self._given_up: Exception | None = None
         self._flow: Any = None
         self._world: Any = None  # a `Performer`, made with the flow
-        # Messages of the last attempt, and options in place of the caller's.
-        self._effect: Any = None
+        # What the last attempt sends.
+        self._effect: Send | None = None
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send first: with a remembered view, or compacted because of
@@ -158,7 +159,6 @@ class SteppedCall(WrappedFunction):
             return None
         self.close()
         self._world, call = read
-        call.world = DEFERRED  # Its calls are made by the router.
         return call
 
     async def _send_next(
@@ -171,23 +171,24 @@ class SteppedCall(WrappedFunction):
         if effect is None:
             return kwargs
         request = self._world.request
-        if effect[0] is not request.original:
+        if effect.messages is not request.original:
             before, after = (
                 sum(map(request.format.size, messages))
-                for messages in (request.original, effect[0])
+                for messages in (request.original, effect.messages)
             )
             self.tokens_saved = max(0, int(self._world.calibration.tokens(before - after)))
         return self._replace_call(kwargs, effect)
 
-    async def _advance(self, outcome: Reply | None, refused: Exception | None = None) -> Any:
+    async def _advance(
+        self, outcome: Reply | None, refused: Exception | None = None
+    ) -> Send | None:
         """Go on to the next call and return it; ``None`` if the flow has ended.
 
         ``refused`` is the provider's last exception; a flow that ends with it has not failed.
         """
         flow = self._flow
-        world = self._world
         try:
-            found = await step_through(world, flow, outcome, "send")
+            found = await advance(flow, self._world, outcome, Send)
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self.close()
             if error is not refused:
@@ -198,10 +199,10 @@ class SteppedCall(WrappedFunction):
                     )
             self._given_up = error if isinstance(error, CompactionError) else refused
             return None
-        return found.given if isinstance(found, Step) else None
+        return found if isinstance(found, Send) else None
 
-    def _replace_call(self, kwargs: dict[str, Any], effect: Any) -> dict[str, Any]:
-        return self.binding.replace((), kwargs, list(effect[0]), effect[1])[1]
+    def _replace_call(self, kwargs: dict[str, Any], effect: Send) -> dict[str, Any]:
+        return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]
 
 
 async def _not_called(**_: Any) -> None:

@@ -86,7 +86,7 @@ class Exchange:
         """
         target = self.target
         protocol = self.protocol
-        plain = protocol.summary_url(self.url, None).copy_with(query=None)
+        plain = str(protocol.summary_url(self.url, None)).partition("?")[0]
         # Part of the memory's scope: compactions are not shared with other callers or servers, and
         # are shared by streams and plain calls.
         server = f"serve {plain} {caller} {target.summarizer or ''}"
@@ -231,9 +231,7 @@ class Exchange:
     ) -> Answer:
         if self.signer is not None:
             headers = self.signer.signed(method, url, headers, content or b"")
-        request = httpx.Request(method, url, headers=list(headers), content=content)
-        client = self.target.client
-        answer = Answer(await client.send(request, stream=True, follow_redirects=False))
+        answer = await self.target.send(method, url, headers, content)
         try:
             await look_into(answer, watches or self.protocol.watches, hold)
         except BaseException:

@@ -1,4 +1,4 @@
-"""The driver carries steps out and outcomes back, and closes the coroutine whatever happens, in
+"""The pump has effects carried out, gives answers back, and closes the policy whatever happens, in
 sync and async alike.
 """
 
@@ -6,43 +6,49 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.call.world import DEFERRED, step_through
+from compacter.call.pump import pump
+from compacter.effects import Effect, Flow
 from compacter.runtime.io import ASYNC, SYNC, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class World:
-    """Carries steps out by a function."""
+@dataclass(frozen=True)
+class Sleep(Effect[float]):
+    """An effect of these tests."""
+
+    seconds: float
+
+
+class Sleeper:
+    """Carries effects out by a function."""
 
     def __init__(
-        self, perform: Callable[[float], Any], *, io: Any = SYNC, large: bool = False
+        self, carry_out: Callable[[float], Any], *, io: Any = SYNC, large: bool = False
     ) -> None:
-        self._perform = perform
+        self._carry_out = carry_out
         self.io = io
         self.large = large
 
-    async def compute(self, work: Callable[[], Any]) -> Any:
-        return await self.io.thread(work) if self.large else work()
-
-    async def sleep(self, seconds: float) -> Any:
-        outcome = self._perform(seconds)
+    async def perform(self, effect: Any, /) -> Any:
+        outcome = self._carry_out(effect.seconds)
         return await outcome if hasattr(outcome, "__await__") else outcome
 
 
-async def sum_of_two(closed: list[str]) -> float:
+def sum_of_two(closed: list[str]) -> Flow[float]:
     try:
-        first = await DEFERRED.sleep(0)
+        first = yield from Sleep(0)
         try:
-            await DEFERRED.sleep(1)
+            yield from Sleep(1)
         except ValueError as error:
             first += len(str(error))
-        second = await DEFERRED.sleep(0)
+        second = yield from Sleep(0)
         return float(first + second)
     finally:
         closed.append(threading.current_thread().name)
@@ -59,19 +65,19 @@ async def later(seconds: float) -> float:
 async def test_steps(large: bool) -> None:
     """Outcomes are sent and errors thrown; with a large history it computes in a thread."""
     closed: list[str] = []
-    assert await step_through(World(later, io=ASYNC, large=large), sum_of_two(closed)) == 24.0
+    assert await pump(sum_of_two(closed), Sleeper(later, io=ASYNC, large=large)) == 24.0
     assert closed == ["compacter" if large else "MainThread"]
 
 
 @pytest.mark.parametrize(
     "interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit]
 )
-def test_an_interrupt_is_not_shown_to_the_coroutine(interrupt: type[BaseException]) -> None:
+def test_an_interrupt_is_not_shown_to_the_policy(interrupt: type[BaseException]) -> None:
     seen: list[BaseException] = []
 
-    async def curious() -> None:
+    def curious() -> Flow[None]:
         try:
-            await DEFERRED.sleep(0)
+            yield from Sleep(0)
         except Exception as error:  # noqa: BLE001 - nothing may come here
             seen.append(error)
         finally:
@@ -81,24 +87,24 @@ def test_an_interrupt_is_not_shown_to_the_coroutine(interrupt: type[BaseExceptio
         raise interrupt
 
     with pytest.raises(interrupt):
-        run(step_through(World(interrupted), curious()))
+        run(pump(curious(), Sleeper(interrupted)))
     assert [type(error) for error in seen] == [GeneratorExit]
 
 
-async def test_a_driver_cancelled_while_a_thread_works_ends_now() -> None:
+async def test_a_pump_cancelled_while_a_thread_works_ends_now() -> None:
     entered = threading.Event()
     leave = threading.Event()
     closed = threading.Event()
 
-    async def busy() -> None:
+    def busy() -> Flow[None]:
         try:
             entered.set()
             assert leave.wait(300)
-            await DEFERRED.sleep(0)
+            yield from Sleep(0)
         finally:
             closed.set()
 
-    task = asyncio.create_task(step_through(World(later, io=ASYNC, large=True), busy()))
+    task = asyncio.create_task(pump(busy(), Sleeper(later, io=ASYNC, large=True)))
     await asyncio.to_thread(entered.wait, 300)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -11,7 +11,7 @@ from tests.effort import every
 
 from compacter import Compacter, History
 from compacter.events import CompactionEvent, CompactionSkipped, PassagesRecalled
-from compacter.recall.frame import TAG
+from compacter.lines.frame import TAG
 from compacter.testing import ScriptedModel
 
 Chat = dict[str, Any]
@@ -48,15 +48,17 @@ class Diary:
     ) -> None:
         self.model = ScriptedModel(window=1_000, replies="Noted.")
         self.events: list[Any] = []
-        given = {"summarizer": "extractive", "on_event": self.events.append, **options}
+        told = "They kept a diary of the tickets that were sold, day by day."
+        given = {"summarizer": lambda *_, **__: told, "on_event": self.events.append, **options}
         self.compacter = Compacter(**given)
         self.history: Any = [] if history is None else history
         self.call = sync(self.compacter, self.model)
         for day in range(1, days + 1):
             said = f"Day {day}: we sold {day * 7} tickets."
-            if day == 12:
-                said += " Mr. Lind keeps the deposit of 40 euros."
             self.ask(said, sent=day >= SENT_FROM)
+            if day == 12:
+                kept = "Mr. Lind keeps the deposit of 40 euros."
+                self.history[-1] = {"role": "assistant", "content": kept}
         self.refused = self.model.rejected
         self.events.clear()
         self.call = call(self.compacter, self.model)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, Quotes
-from compacter.recall.frame import TAG
-from compacter.recall.passages import Passage
+from compacter.lines.frame import TAG
+from compacter.lines.passages import Passage
 from compacter.testing import token_limit_error
 
 WINDOW = 1_000
