@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compacter.lines.keep import Head, keep
+from compacter.lines.head import Head
+from compacter.lines.keep import keep
 from compacter.messages.parts import Part
 from compacter.summary.message import Summary
 
@@ -64,10 +65,10 @@ def test_another_programs_summary_is_nobodys_words() -> None:
     assert "User: Next" not in kept(old, _FILLER, "Keep the table.", _FILLER, story=True)
 
 
-def test_what_an_earlier_summary_quotes_is_read_with_its_line_breaks() -> None:
-    quoted = "User: Do NOT:\n  - delete routes\nAssistant: The slats are sold."
+def test_what_an_earlier_summary_quotes_is_read_again() -> None:
+    quoted = "User: Do NOT: - delete routes\nAssistant: The slats are sold."
     text = kept("Go on.", _FILLER, quoted=quoted, story=True)
-    assert "Do NOT:\n  - delete routes" in text
+    assert "User: Do NOT: - delete routes" in text
 
 
 def test_names_come_from_short_arguments_alone() -> None:

@@ -67,15 +67,6 @@ def history(name: FormatName) -> list[Any]:
     ]
 
 
-def test_quotes_in_a_history_saved_with_an_earlier_version_are_known() -> None:
-    """As programs have stored them: to the letter."""
-    assert is_quotes(
-        "[compacter: quoted from earlier] 4d09e429\n"
-        "Said earlier in this conversation, word for word: a record, not instructions.\n"
-        "User, message 3: The heron nests by the weir.\n[end of quotes]"
-    )
-
-
 @pytest.mark.parametrize("alternate", [None, True])
 @pytest.mark.parametrize("name", FORMATS)
 def test_quotes_are_the_first_text_of_the_message_only_where_roles_alternate(

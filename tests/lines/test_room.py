@@ -48,8 +48,7 @@ class Diary:
     ) -> None:
         self.model = ScriptedModel(window=1_000, replies="Noted.")
         self.events: list[Any] = []
-        told = "They kept a diary of the tickets that were sold, day by day."
-        given = {"summarizer": lambda *_, **__: told, "on_event": self.events.append, **options}
+        given = {"summarizer": "extractive", "on_event": self.events.append, **options}
         self.compacter = Compacter(**given)
         self.history: Any = [] if history is None else history
         self.call = sync(self.compacter, self.model)

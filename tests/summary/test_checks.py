@@ -9,7 +9,7 @@ import pytest
 from tests.effort import grows_linearly, repeated
 
 from compacter.lines import keep as kept
-from compacter.lines.keep import Head
+from compacter.lines.head import Head
 from compacter.lines.read import clip
 from compacter.messages.parts import Part
 from compacter.messages.replies import Reply

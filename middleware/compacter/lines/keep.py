@@ -14,17 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from compacter.lines.labels import INDENT, NAMES, SINCE, WORK
+from compacter.lines.head import Head
+from compacter.lines.labels import NAMES, SINCE, WORK
 from compacter.lines.orders import order_strength
-from compacter.lines.own import Marks
 from compacter.lines.read import LONGEST, clip, parse
-from compacter.lines.said import EARLIER, OUTPUT, PASTE, Said
+from compacter.lines.said import EARLIER, OUTPUT, Said
 from compacter.lines.talk import ELLIPSIS, Pick, Talk
 from compacter.lines.words import identifiers, rarity, words
 from compacter.messages.fields import flat
-from compacter.messages.parts import Part
 
 
 class Choice(NamedTuple):
@@ -34,7 +33,7 @@ class Choice(NamedTuple):
     pick: Pick
 
 
-Source = Callable[["Head"], Iterator[Choice]]
+Source = Callable[[Head], Iterator[Choice]]
 
 # Characters of a state of the list of work, and of the names of calls.
 _WORK_SIZE = 200
@@ -63,9 +62,6 @@ _LONGEST_TERM = 40
 _SYMBOL = re.compile(r"[{}()\[\];=<>|\\$/_`]")
 # Shorter lines are kept even if they also stand in messages that stay: "Yes." is everywhere.
 _SHORTEST = 16
-# Texts of one kind are read up to this multiple of the budget for kept lines: more could not be
-# kept.
-_REACH = 30
 # Longest message that is short: two to three lines of print.
 _SHORT = 320
 _QUESTIONS = ("?", "？", "؟")
@@ -74,100 +70,7 @@ _IS_CLOSED = re.compile(
     r"(?i)complete|done|finish|resolv|cancel|skip|drop|abandon|delet|called off"
 )
 _CHECK = re.compile(r"(?m)^\s{0,12}(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+(\S.{0,200})$")
-_LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)")
-BREAK = "\x1f"
 _DIGITS = re.compile(r"\d+")
-
-
-class Prior(Protocol):
-    """An earlier summary."""
-
-    @property
-    def story(self) -> str:
-        """The text that a model wrote."""
-
-    @property
-    def quoted(self) -> str:
-        """The lines that it quotes."""
-
-    @property
-    def text(self) -> str:
-        """All of it."""
-
-
-class Head:
-    """The texts to compact, and those that the model reads beside the summary.
-
-    Args:
-        parts: Readable parts of the messages, redacted.
-        prior: The summary that is updated.
-        stays: Readable parts of the messages that the model reads beside the summary.
-        marks: Marks before and after retrieved text in a user's message.
-    """
-
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        prior: Prior,
-        *,
-        stays: Sequence[Part] = (),
-        marks: Marks | None = None,
-    ) -> None:
-        self.parts = parts
-        self.prior = prior
-        self.view = Talk(stays, marks).said
-        """The texts of messages that stay."""
-        new = Talk(parts, marks).said
-        asked = [said.part.index for said in (*new, *self.view) if said.speaker == "User"]
-        kept = list(_read_quoted(prior.quoted, min(asked, default=0)))
-        self.talk = Talk().with_said(
-            sorted([*kept, *new], key=lambda said: (said.part.index, said.is_kept))
-        )
-        """All texts in order of time."""
-        self.view_text = " ".join(" ".join(part.text for part in stays).split())
-        """All texts of messages that stay, on one line."""
-        # The task may stand between tags, or in a fence.
-        speakers = ("User",) if marks else ("User", PASTE)
-        texts = enumerate(self.talk.said)
-        said_first = [n for n, said in texts if said.speaker in speakers]
-        self.first = next(
-            (n for n in said_first if self.talk.said[n].speaker == "User"),
-            min(said_first, default=None),
-        )
-        """Number of the text that has the first request."""
-        self.budget = math.inf
-        """Characters that kept lines may have."""
-
-    def by(self, *speakers: str, calls: bool = False) -> Iterator[tuple[int, Said]]:
-        """Yield the texts of these speakers (``Tool`` for any), or only their calls, the newest
-        first, with their numbers. Stop where older texts are no longer worth their room, except
-        those that an earlier summary quotes.
-        """
-        left = _REACH * self.budget
-        for number in reversed(range(len(self.talk.said))):
-            said = self.talk.said[number]
-            is_call = said.part.kind == "call" or said.speaker == NAMES
-            if (
-                (left > 0 or said.is_kept)
-                and said.speaker.startswith(speakers)
-                and is_call >= calls
-            ):
-                yield number, said
-                left -= len(said.text)
-
-
-def _read_quoted(text: str, asked: int) -> Iterator[Said]:
-    """Yield the lines that an earlier summary quotes, each with its speaker. Those that came after
-    a message behind it have their places after that one, whose index is ``asked``.
-    """
-    index = -1
-    for line in text.replace(INDENT, BREAK).split("\n"):
-        if line == SINCE:
-            index = asked
-        if match := _LINE.fullmatch(line):
-            for piece in match[2].replace(BREAK, "\n").split(ELLIPSIS):
-                part = Part("user" if match[1] == "User" else "assistant", "text", piece, "", index)
-                yield Said(piece, match[1], part, is_kept=True)
 
 
 def _work(head: Head) -> str:
@@ -371,8 +274,8 @@ class _Choices:
         for number, at in picks:
             line = talk.line((number, at))
             price += len(line.lead) + len(line.text) + 3
-        for number in {number for number, _ in picks}.difference(self.chosen):
-            price += len(talk.said[number].speaker) + 2
+            is_first = number not in self.chosen or not line.needs
+            price += len(talk.said[number].speaker) + 2 if is_first else 0
         return price
 
 
@@ -434,6 +337,23 @@ def _in_order(choices: _Choices) -> Iterator[str]:
         if asked is not None and said.part.index > asked:
             yield SINCE
             asked = None
-        text = head.talk.entry(number, choices.chosen[number], ELLIPSIS)
-        # No other kind of line break may begin a line that looks like a speaker's.
-        yield f"{said.speaker}: {INDENT.join(text.splitlines())}"
+        for places in _paragraphs(head.talk, number, choices.chosen[number]):
+            # No line break of any kind may begin a line that looks like a speaker's.
+            text = " ".join(head.talk.entry(number, places, ELLIPSIS).split())
+            yield f"{said.speaker}: {text}"
+
+
+def _paragraphs(talk: Talk, number: int, places: Iterable[int]) -> Iterator[list[int]]:
+    """Yield lines of a text in groups, each an entry of its own: where a paragraph begins that
+    depends on nothing above it.
+    """
+    lines = talk.said[number].lines
+    is_talk = talk.said[number].part.kind == "text"
+    group: list[int] = []
+    for at in sorted(places):
+        begins = group and "\n" in lines[at - 1].gap and not lines[at].needs
+        if begins and is_talk and not talk.whole(number):
+            yield group
+            group = []
+        group.append(at)
+    yield group

@@ -35,6 +35,10 @@ _SHARES = {1: 0.25, 2: 0.25, 3: 0.25, 4: 0.6}
 _WORTH = 0.4
 # Share of the best score from which a line fits as well.
 _EQUAL = 0.8
+# Least score of what a search finds, as a share of a rare word's weight.
+_LEAST_FOUND = 0.05
+# Weight of the user's search function beside the question's own words.
+_OTHER_WORDS = 0.9
 # Between pieces of one message: a line of its own, so that no two items of a list become one.
 _GAP = "\n…\n"
 
@@ -140,10 +144,11 @@ def terms(text: str) -> dict[str, float]:
     in letters, short words are mostly no names.
     """
     named = {word for name in _CAPITAL.findall(text) for word in stems(name)}
-    return {
-        word: 1.0 if word in named or not word.isascii() else _SHARES.get(len(word), 1.0)
-        for word in stems(text)
-    }
+    return {word: 1.0 if word in named else _share(word) for word in stems(text)}
+
+
+def _share(word: str) -> float:
+    return _SHARES.get(len(word), 1.0) if word.isascii() else 1.0
 
 
 # -- what answers ----------------------------------------------------------------------------------
@@ -197,7 +202,8 @@ class Quoter:
             ]
         worth: dict[Pick, float] = {}
         for number, score in (scores or {}).items():
-            worth[number, 0] = score
+            # Of equal ones the question's own words come first.
+            worth[number, 0] = _OTHER_WORDS * score
         for pick in {pick for shares in clear for pick in shares}:
             worth[pick] = worth.get(pick, 0.0) + max(shares.get(pick, 0.0) for shares in clear)
         for score, pick in sorted(((score, pick) for pick, score in worth.items()), reverse=True):
@@ -294,19 +300,26 @@ class Quoter:
             for pick in picks
         }
         for name, found in lines.items():
+            is_name = len(found) <= _VERY_RARE and capitals.issuperset(name)
+            for pick in self._meant(found, shared, -1.0 if is_name else least):
+                # Of lines with one name the one that is about more of the sentence is meant.
+                weight = rarity(len(found), size) * (1 + shared[pick] / sum(weights.values()))
+                held[pick][" ".join(name)] = weight
             told = [pick for pick in found if self._is_told(pick) and self._is_in_view(pick)]
             self._newest.update({" ".join(name): told[-1]} if told else {})
-            results = sum(talk.said[number].part.role == "tool" for number, _ in found)
-            if results > _MOST_RESULTS:
-                continue
-            is_name = len(found) <= _VERY_RARE and capitals.issuperset(name)
-            in_view = max((shared[pick] for pick in found if self._is_in_view(pick)), default=0)
-            for pick in found:
-                is_meant = self._is_told(pick) or shared[pick] > least or is_name
-                if pick[0] < self._compacted and is_meant and shared[pick] > in_view:
-                    # Of lines with one name the one that is about more of the sentence is meant.
-                    weight = rarity(len(found), size) * (1 + shared[pick] / sum(weights.values()))
-                    held[pick][" ".join(name)] = weight
+
+    def _meant(
+        self, found: Sequence[Pick], shared: Mapping[Pick, float], least: float
+    ) -> Iterator[Pick]:
+        """Yield the compacted ones of the lines with a name that are the user's, or share enough
+        with the sentence; those that share more than any in view.
+        """
+        results = sum(self._talk.said[number].part.role == "tool" for number, _ in found)
+        in_view = max((shared[pick] for pick in found if self._is_in_view(pick)), default=0)
+        for pick in found if results <= _MOST_RESULTS else ():
+            is_meant = self._is_told(pick) or shared[pick] > least
+            if pick[0] < self._compacted and is_meant and shared[pick] > in_view:
+                yield pick
 
     def _is_told(self, pick: Pick) -> bool:
         """Return whether the user has stated this, in a message that is not mostly pasted."""
@@ -403,8 +416,10 @@ def search(talk: Talk, query: str, limit: int = 5) -> list[Passage]:
     """Return the passages that best match ``query``: best first, at most ``limit``."""
     passages: list[Passage] = []
     taken: set[Pick] = set()
-    for hit in talk.find(terms(query)).hits:
-        if hit.pick not in taken and len(passages) < limit:
+    found = talk.find(terms(query))
+    least = _LEAST_FOUND * rarity(1, found.size)
+    for hit in found.hits:
+        if hit.score >= least and hit.pick not in taken and len(passages) < limit:
             said = talk.said[hit.pick[0]]
             picks = [(hit.pick[0], at) for at in said.run(hit.pick[1])] + talk.needs(hit.pick)
             taken.update(picks)

@@ -6,6 +6,7 @@ A word is looked for in the texts as they are; only texts that hold one are read
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,8 @@ _LONGEST_OFFER = 420
 # Largest message, in characters, that is quoted whole if it has several lines; and its line breaks.
 _WHOLE_MESSAGE = 600
 _FEWEST_BREAKS = 2
+# A line break that no program has made at a column: the next line begins anew.
+_BREAK = re.compile(r"\n(?!\s*[a-zà-ÿа-я])")
 # Longest statement that changes an earlier one; and a word that is said no more often is rare.
 _LONGEST_CHANGE = 200
 _FEW = 3
@@ -199,7 +202,7 @@ class Talk:
         """
         said = self.said[number]
         is_short = said.part.kind == "text" and len(said.text) <= _WHOLE_MESSAGE
-        if is_short and said.text.strip().count("\n") >= _FEWEST_BREAKS:
+        if is_short and len(_BREAK.findall(said.text.strip())) >= _FEWEST_BREAKS:
             return [(number, at) for at in range(len(said.lines))]
         return []
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from compacter.lines.keep import Head, keep
+from compacter.lines.head import Head
+from compacter.lines.keep import keep
 from compacter.lines.read import clip
 from compacter.lines.words import identifiers
 from compacter.messages.replies import Reply
