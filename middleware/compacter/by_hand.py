@@ -23,10 +23,10 @@ from compacter.errors import (
     with_hints,
 )
 from compacter.events import CompactionEvent
+from compacter.lines.passages import Passage
 from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
-from compacter.recall.passages import Passage
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
 from compacter.text.table import Table
@@ -149,7 +149,7 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        from compacter.recall.frame import strip
+        from compacter.lines.frame import strip
 
         state = self._state
         checked = check_messages(messages)
@@ -287,20 +287,20 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid.
         """
-        from compacter.recall.frame import folded
-        from compacter.recall.index import Index
-        from compacter.recall.quotes import search
+        from compacter.lines.frame import folded
+        from compacter.lines.quotes import search
+        from compacter.lines.talk import Talk
 
         checked = check_messages(messages)
         if not isinstance(query, str):
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
-        index = Index(archive.index.entries if archive else (), max_bytes=sys.maxsize)
+        talk = Talk(archive.talk.parts if archive else (), max_bytes=sys.maxsize)
         if checked:
             form = format_of(checked, wire_format)
-            index = index.extend(folded(checked, (), form), self._state.redaction)
-        return search(index, query, limit)
+            talk = talk.extend(folded(checked, (), form), self._state.redaction)
+        return search(talk, query, limit)
 
     async def _compact(
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any

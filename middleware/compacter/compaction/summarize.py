@@ -18,7 +18,7 @@ from compacter.messages.replies import Reply
 from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
 
 if TYPE_CHECKING:
-    from compacter.summary.head import Head
+    from compacter.lines.head import Head
 
 
 class NoArguments:
@@ -52,12 +52,12 @@ def is_native(plan: CompactionPlan) -> bool:
 
 def read_head(plan: CompactionPlan) -> Head:
     """Return the head, read for a summary."""
-    from compacter.summary.head import Head
+    from compacter.lines.head import Head
 
     retrieved = plan.options.retrieved
     return Head(
         plan.parts(),
-        plan.prior_summary(),
+        plan.prior_summary() or Summary(),
         stays=plan.parts(plan.kept),
         marks=retrieved if isinstance(retrieved, tuple) else None,
     )

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from operator import add
 
+from compacter.lines.words import UNSPACED, words
 from compacter.messages.replies import Reply
-from compacter.text.words import UNSPACED, words
 
 # Reasons of providers for the end of an answer.
 _CUT_OFF = re.compile(

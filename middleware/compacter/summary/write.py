@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from compacter.lines.head import Head
+from compacter.lines.keep import keep
+from compacter.lines.read import clip
+from compacter.lines.words import identifiers
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
 from compacter.summary import gate, prompt
-from compacter.summary.head import Head
-from compacter.summary.kept import keep
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.text.pieces import clip
-from compacter.text.words import identifiers
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92

@@ -24,9 +24,9 @@ from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionEvent, CompactionFailed, Event, SummaryProgress
+from compacter.lines.weight import tokens as script_tokens
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind
-from compacter.recall.weight import tokens as script_tokens
 from compacter.runtime import models
 from compacter.tools.cli.files import Transcript, read_transcript
 from compacter.tools.cli.terminal import (
