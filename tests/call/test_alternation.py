@@ -13,7 +13,7 @@ from tests.dialects import DIALECTS, Dialect
 
 from compacter import Compacter, History
 from compacter.messages.format import FILLERS
-from compacter.recall.frame import strip
+from compacter.lines.frame import strip
 from compacter.summary.message import TAG, compose
 from compacter.testing import token_limit_error
 

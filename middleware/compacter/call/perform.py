@@ -42,7 +42,7 @@ from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
-    from compacter.recall.frame import Quotation
+    from compacter.lines.frame import Quotation
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation, join_users, origins_of
+from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
-from compacter.recall.weight import tokens, tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
+    from compacter.lines.archive import Archive
     from compacter.overflow import TokenLimit
-    from compacter.recall.archive import Archive
 
 LEAST_CUT = 200
 """Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that
@@ -150,7 +150,7 @@ class Request:
             at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if self.quotes:
-            from compacter.recall.frame import place
+            from compacter.lines.frame import place
 
             messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
         if self.is_compacted and self.alternates:

@@ -34,7 +34,7 @@ class Calibration:
     """Window in tokens of the model that summarizes; ``None`` if this model does."""
     scale: float = 1.0
     """Tokens by the provider's count for each one by the estimate for the script
-    (``recall/weight.py``)."""
+    (``lines/weight.py``)."""
     taken: int = 0
     """Input tokens of the largest request that was answered."""
     refused: int = 0

@@ -285,6 +285,15 @@ class Sizes:
         # text.
         return max(size, _LEAST_TEXT) if by_model else size
 
+    def insisted(self, text: int, longest: int) -> int:
+        """Return the size of a model's text that stays as it is although it was asked for less:
+        twice ``text``, within the option and within ``longest``.
+        """
+        option = int(
+            self.options.max_summary_tokens * _WITH_LINES * self.calibration.text_per_token
+        )
+        return max(text, min(longest, 2 * text, option))
+
     def summary(self, replaced: int) -> int:
         """Return the size to leave for a summary message that replaces ``replaced`` characters."""
         return self.text(replaced, by_model=self.options.summarizer != "extractive") + FRAME
