@@ -67,8 +67,8 @@ def plan(dice: random.Random, size: int) -> str:
 
 
 def step(dialect: Dialect, dice: random.Random, number: int, window: int) -> list[Any]:
-    """What a program adds before its next call: a question, or calls and their results, which may
-    be far larger than the window.
+    """The messages that a program adds before its next call: a question, or calls and their
+    results, which may be far larger than the window.
     """
     if dice.random() < 0.3:
         fixed = plan(dice, int(4 * window * dice.choice((0.01, 0.1, 0.5, 0.9, 1.2))))
@@ -306,7 +306,7 @@ class Odd(Server):
 @pytest.mark.parametrize("stated", [0, 1, 20, 99, 200, 300, 1_000, 2_000])
 @pytest.mark.parametrize("size", [200, 1_000])
 def test_whatever_limit_is_stated_a_call_pays_for_its_pieces(stated: int, size: int) -> None:
-    """A limit that cannot be is none: it cuts no history into a piece for each message."""
+    """A limit that cannot be is ignored: it cuts no history into a piece for each message."""
     asked: list[Any] = []
     events: list[CompactionEvent] = []
     server = Odd(3_000, stated)

@@ -1,5 +1,5 @@
-"""What is learnt of a model, and kept from one call to the next: its window, and how many
-characters a token of it has.
+"""The facts about a model that are learnt from its refusals and replies, and kept from one call to
+the next: its window, and how many characters a token of it has.
 """
 
 from __future__ import annotations
