@@ -274,8 +274,9 @@ class _Choices:
         for number, at in picks:
             line = talk.line((number, at))
             price += len(line.lead) + len(line.text) + 3
-            is_first = number not in self.chosen or not line.needs
-            price += len(talk.said[number].speaker) + 2 if is_first else 0
+            begins = at and "\n" in talk.line((number, at - 1)).gap and not line.needs
+            if begins or number not in self.chosen:
+                price += len(talk.said[number].speaker) + 2
         return price
 
 
