@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from compacter.compacter import Compacter, compacted
     from compacter.compaction.plan import CompactionPlan
     from compacter.compaction.strategies import (
-        Chain,
         ClearToolResults,
         CompactionStrategy,
         Shorten,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Chain",
     "ClearToolResults",
     "Compacter",
     "CompacterError",
@@ -77,9 +75,7 @@ _HOMES = {
     "compacter.search_tool": "recall_tool",
     "compacter.by_hand": "CompactionResult",
     "compacter.compaction.summarize": "Summarize",
-    "compacter.compaction.strategies": (
-        "CompactionStrategy Truncate ClearToolResults Shorten Chain"
-    ),
+    "compacter.compaction.strategies": ("CompactionStrategy Truncate ClearToolResults Shorten"),
 }
 """The modules of these names, which are imported when they are used."""
 _METHODS = frozenset({"acompact", "compact", "on_compaction", "on_event", "plan", "search", "wrap"})

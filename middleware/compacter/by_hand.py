@@ -8,14 +8,20 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Sizes
-from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
+from compacter.errors import (
+    ConfigurationError,
+    InvalidHistoryError,
+    check_text,
+    whole_number,
+    with_hints,
+)
 from compacter.events import CompactionEvent
 from compacter.lines.passages import Passage
 from compacter.memory.record import conversation_digest, openings
@@ -40,6 +46,7 @@ _NOT_MESSAGES = (
 )
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
 class CompactionResult(Table):
     """The new messages, and those that the compaction removed."""
@@ -51,7 +58,7 @@ class CompactionResult(Table):
     event: CompactionEvent | None = None
     """Event of the compaction; ``None`` if nothing was changed."""
     fits: bool = True
-    """Whether the messages are within ``budget``; True without one."""
+    """Whether the messages are within ``budget``, or within a known window that they exceeded."""
 
     @property
     def changed(self) -> bool:
@@ -74,10 +81,12 @@ class CompactionResult(Table):
             )
 
 
+@with_hints
 class ByHand:
     """Methods of a ``Compacter`` that take a list of messages and call no wrapped function."""
 
     _state: State
+    _shown_as: ClassVar = "Compacter"
 
     def window(self, model: str | None) -> int | None:
         """Return a model's context window in tokens: from an error, else from litellm's table;
@@ -127,9 +136,12 @@ class ByHand:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
 
+        Messages that exceed the known window of the model are compacted as in a call that it
+        refuses; else ``compact_ratio`` alone decides.
+
         Args:
             messages: Messages in any of the formats.
-            model: Name of the model whose window is used.
+            model: Name of the model whose window is used: from litellm's table, or learnt by calls.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
@@ -148,21 +160,27 @@ class ByHand:
         form = format_of(checked, wire_format)
         left = tuple(strip(checked, form) or checked)
         by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
+        read = Conversation(
+            left,
+            form,
+            pinned=find_pinned(state.pin, left, form, by_history),
+            rules=state.options.with_declared(getattr(messages, "rules", ())),
+        )
+        sizes = Sizes(state.options, state.calibration(model))
+        target, reserved = budget, 0
+        if budget is None:
+            target, reserved = in_window(sizes, read)
         asked = CompactionPlan(
-            conversation=Conversation(
-                left,
-                form,
-                pinned=find_pinned(state.pin, left, form, by_history),
-                rules=state.options.with_declared(getattr(messages, "rules", ())),
-            ),
+            conversation=read,
             trigger="manual",
             options=state.options,
-            sizes=Sizes(state.options, state.calibration(model)),
+            sizes=sizes,
+            reserved=reserved,
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(openings(form, left)),
-            target=budget,
+            target=target,
             summary=summary,
             is_required=budget is not None,
         )
@@ -327,6 +345,18 @@ class ByHand:
         return CompactionResult(list(after.messages), event.discarded, event, fits)
 
 
+def in_window(sizes: Sizes, conversation: Conversation) -> tuple[int | None, int]:
+    """Return the largest size of the messages in the model's window, in characters, and the part of
+    it to leave free for quotes; ``None`` if no window is known, or the messages fit.
+    """
+    target = sizes.target(None, 0)
+    if target is None or conversation.size <= target:
+        return None, 0
+    begins_turn = conversation.last_user == len(conversation.messages) - 1
+    room = target - conversation.size + conversation.free
+    return target, sizes.quotes_in(room) if begins_turn else 0
+
+
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
     """Return the format of that name, or else that of the messages. Raises ``ConfigurationError``
     if the format is unknown.
@@ -339,8 +369,9 @@ def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  #
     list.
     """
     if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
+        inside = "; pass its .messages" if hasattr(messages, "messages") else ""
         raise ConfigurationError(
-            f"messages takes a list of messages, not {type(messages).__name__}"
+            f"messages takes a list of messages, not {type(messages).__name__}{inside}"
         )
     checked: list[Message] = list(messages)
     for index, message in enumerate(checked):

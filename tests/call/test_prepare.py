@@ -365,9 +365,9 @@ class TestWhereItRuns:
         assert seen == [("r-18", threading.current_thread())]
         assert [event.prepared for event in of(events, CompactionReused)] == [True]
 
-    @pytest.mark.parametrize("with_nursery", [False, True])
-    def test_under_trio(self, with_nursery: bool, writer: Writer, model: ScriptedModel) -> None:
-        """Under trio it runs only in a nursery that was handed over."""
+    def test_under_trio_calls_work_and_nothing_is_made_ahead(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
         compacter, _ = make(writer)
 
         async def acompletion(model_name: str, messages: list[Chat]) -> Any:
@@ -379,16 +379,14 @@ class TestWhereItRuns:
         wrapped = compacter.wrap(acompletion)
 
         async def program() -> None:
-            async with trio.open_nursery() as nursery:
-                if with_nursery:
-                    compacter.prepare_in(nursery)
-                talk = Talk(call)
-                for _ in range(8):
-                    await talk.aask()
-                    assert await compacter.adrain(30)
+            talk = Talk(call)
+            for _ in range(8):
+                await talk.aask()
+                assert await compacter.adrain(30)
 
         trio.run(program)
-        assert len(writer.asked) == with_nursery
+        assert writer.asked == []
+        assert len(model.requests) >= 8
 
     def test_the_end_of_the_process_does_not_wait_for_it(self) -> None:
         program = """

@@ -611,7 +611,7 @@ class TestByHand:
 def folded_history(**options: Any) -> History:
     history = History(house()[:-1], compacter=compacting(), **options)
     history.compact(summary=SUMMARY)
-    history += [user("Now the garden."), bot("The garden it is.")]
+    history.extend([user("Now the garden."), bot("The garden it is.")])
     history.compact(summary=SUMMARY)
     return history
 

@@ -24,13 +24,11 @@ def talk(*planted: str | Part) -> list[Part]:
     for n in range(20):
         texts = [text.format(n=n) for text in _FILLER]
         middle = planted if n == 9 else ()
-        roles = ("user", "assistant")
         for at, text in enumerate([*texts, *middle]):
-            parts.append(
-                text
-                if isinstance(text, Part)
-                else Part(roles[at % 2], "text", text, "", len(parts))
-            )  # type: ignore[arg-type]
+            part = text
+            if isinstance(part, str):
+                part = Part("assistant" if at % 2 else "user", "text", part, "", len(parts))
+            parts.append(part)
     return parts
 
 

@@ -16,7 +16,6 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from tenacity import stop_after_delay
 
 from compacter import (
-    Chain,
     ClearToolResults,
     Compacter,
     CompacterError,
@@ -188,9 +187,7 @@ def options_are_checked() -> None:
         before_compaction=lambda plan: plan.cut > 3,
         redact=lambda text: text,
     )
-    Compacter(
-        strategy=Chain(ClearToolResults(), Summarize()), memory=None, fallback=None, timeout=None
-    )
+    Compacter(strategy=[ClearToolResults(), Summarize()], memory=None, fallback=None, timeout=None)
 
 
 class Window:

@@ -13,17 +13,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call import ahead
+from compacter.call.attempt import Attempt
 from compacter.call.effects import Find, FindPrepared, Forget, Prepare, Save, Send
 from compacter.call.pump import pump
-from compacter.call.reduce import Attempt, compact_ahead
+from compacter.call.reduce import compact_ahead
 from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.sizes import Calibration
 from compacter.effects import Approve, Ask, Effect, Emit, Quote
+from compacter.errors import FunctionError
 from compacter.events import (
     CompactionEvent,
     CompactionStarted,
@@ -136,6 +139,11 @@ class Performer(Sender):
         answer: object = None
         with self.state.safely("hook"):
             answer = await self.io.hook(hook, replace(plan))
+            if not isinstance(answer, (CompactionPlan, bool, NoneType)):
+                raise FunctionError(
+                    f"before_compaction returned {type(answer).__name__}; return the plan, "
+                    "with another cut if need be, False for a veto, or None"
+                )
         if answer is False:
             return None
         return answer if isinstance(answer, CompactionPlan) else plan

@@ -11,8 +11,8 @@ from json import JSONEncoder
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.conversation import Conversation, join_users, origins_of
 from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
@@ -116,6 +116,11 @@ class Request:
         return self.messages is not self.original or bool(self.archive)
 
     @property
+    def alternates(self) -> bool:
+        """Whether user and assistant must alternate."""
+        return self.format.alternates if self.alternate is None else self.alternate
+
+    @property
     def offers_recall(self) -> bool:
         """Whether it is sent with the tool ``recall``."""
         return bool(self.tools) and self.is_compacted
@@ -148,6 +153,10 @@ class Request:
             from compacter.lines.frame import place
 
             messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
+        if self.is_compacted and self.alternates:
+            # The changes above have made other objects.
+            origins = origins_of(self.original, self.messages)
+            messages = join_users(self.format, messages, origins, self.conversation.prior)
         return messages if self.sealed else self.format.without_sealed(messages)[0]
 
     def output_that_counts(self, limit: TokenLimit) -> int:
@@ -174,10 +183,17 @@ class ConversationState:
     stuck_size: int = 0
     """Size of a request, in characters, that a compaction before any refusal left above the
     threshold, or without room for quotes. It is compacted again once it has grown."""
+    refused_size: int = 0
+    """Size of the request, in characters, whose refusal without numbers ended the last call; 0 if
+    the last call was answered."""
     incompressible_size: int = 0
-    """Size of the messages that had to stay, in characters, when a call was given up although its
-    history was compacted; 0 if no call was. Another compaction would not help while they are as
-    large."""
+    """Size of what had to stay, in characters, when a call was given up although its history was
+    compacted; 0 if no call was. Another compaction would not help while it is as large."""
+    refused_by: Calibration | None = None
+    """Calibration of the model that refused these sizes."""
+    doubted_size: int = 0
+    """Size of the request, in characters, after which a smaller one was tried on a mere sign, and
+    did not help. No sign is believed until a larger request has been answered."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 
@@ -212,7 +228,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     """Calibrate by the numbers of the error that refused a request, and return the token limit with
     its input tokens filled in.
 
-    A stated size that is only a bound is ignored, and removed from the input tokens.
+    A stated size that is only a bound is ignored, and removed from the input tokens; so is a limit
+    that cannot be.
     """
     if limit.source == SEALED:
         return limit  # It states no sizes.
@@ -221,8 +238,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
         used = None
     elif used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
-    if limit.limit:
-        calibration.state_window(limit.limit)
+    if limit.limit and not calibration.state_window(limit.limit):
+        limit = replace(limit, limit=None)
     size = request.size
     if used:
         is_believed = size >= used * _DENSE
@@ -234,8 +251,9 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
             is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
         if is_believed:
             calibration.learn(size, used, request.tokens_of_one)
-    elif not limit.limit:
-        calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
+    if not limit.limit:
+        estimate = size * calibration.tokens_of_one(request.tokens_of_one)
+        calibration.refuse(used or int(estimate))
     return replace(limit, input_tokens=used)
 
 

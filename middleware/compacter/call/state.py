@@ -18,6 +18,7 @@ from cachetools import LRUCache
 
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
+from compacter.call.option_names import Form
 from compacter.call.request import (
     MOST_CHARACTERS,
     ConversationState,
@@ -26,7 +27,8 @@ from compacter.call.request import (
     measure,
 )
 from compacter.call.warm import warm_up
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -43,7 +45,7 @@ from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import base_memory
 from compacter.messages.format import Message
-from compacter.messages.refusals import detect_sealed
+from compacter.messages.refusals import detect_sealed, detect_unsaid
 from compacter.options import Options
 from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit
@@ -115,9 +117,9 @@ class State:
         """
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
-        self.output_limits: dict[str, tuple[str, int | None]] = {}
-        """Name of the output limit that a server accepts in a request for a summary, and the
-        largest value, where it has refused another; by model and place."""
+        self.forms: dict[str, Form] = {}
+        """Forms in which servers take requests for summaries, where they have refused the usual
+        one; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
@@ -184,8 +186,8 @@ class State:
         return self.options.detect(error) or detect_sealed(error)
 
     def limit_since(self, before: int, error: BaseException) -> TokenLimit | None:
-        """Return the token limit in an exception; ``None`` if a Compacter inside the wrapped
-        function has given up with it or one of its causes.
+        """Return the token limit in an exception, or a mere sign of one; ``None`` if a Compacter
+        inside the wrapped function has given up with it or one of its causes.
 
         The outer Compacter then does not retry, because it would send the same requests again.
         ``before`` is ``GiveUps.count`` at the start of the call, as a program may raise one
@@ -198,7 +200,7 @@ class State:
             if getattr(cause, _GAVE_UP, 0) > before:
                 return None
             cause = cause.__cause__ or cause.__context__
-        return self.detect(error)
+        return self.detect(error) or detect_unsaid(error)
 
     def _is_pinned(self, message: Message) -> object:
         pin: Any = self.options.pin

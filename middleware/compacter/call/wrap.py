@@ -29,7 +29,7 @@ from compacter.errors import CompactionError, ConfigurationError, FunctionError,
 from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
-from compacter.messages.refusals import detect_in_reply
+from compacter.messages.refusals import detect_empty, detect_in_reply
 from compacter.messages.replies import HAS_USAGE, Reply, tokens_read
 from compacter.runtime.io import ASYNC, IO, READS, SYNC, is_kind, is_large, run
 
@@ -196,7 +196,7 @@ class WrappedFunction:
         there is a hook and the server may have truncated the prompt; otherwise ``None``. Note its
         usage for the next call.
         """
-        limit = detect_in_reply(raw)
+        limit = detect_in_reply(raw) or detect_empty(raw)
         if limit is not None:
             return Reply(token_limit=limit, raw=raw)
         state = self.state
@@ -265,7 +265,7 @@ class WrappedFunction:
             with state.safely("reading"):
                 await pump(call.inspect(reply.raw), world)
             return reply.raw
-        world.last = reply
+        world.take(reply)
         state.take_late(world.conversation)
         note = ""
         try:
@@ -274,14 +274,14 @@ class WrappedFunction:
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
-            last = world.last
-            if last is None or error is not last.error:
+            if world.hands_back(error):
+                if call.tried:
+                    mark_given_up(error)
+            else:
                 self.state.log.failed("compaction", error)
                 is_told = isinstance(error, FunctionError)
                 reason = error if is_told else f"it raised {type(error).__name__}"
                 note = f"could not compact: {reason}"
-            elif call.tried:
-                mark_given_up(error)
         else:
             shapes = () if io.asynchronous else streams.shapes(type(raw))
             if shapes and io.iterates not in shapes:

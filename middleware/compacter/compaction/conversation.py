@@ -107,6 +107,11 @@ class Conversation:
         """Parts of the messages read so far, by ``id`` of the message: a text is parsed once."""
 
     @property
+    def rules_size(self) -> int:
+        """Size of the declared rules in a summary, in characters."""
+        return sum(len(line) + 1 for line in summary_message.rule_lines(self.rules))
+
+    @property
     def prior_size(self) -> int:
         """Size of the earlier summary that a compaction would replace; 0 without one."""
         prior = self.prior
@@ -327,3 +332,35 @@ def with_fillers(
             is_parted = False
         result.append(message)
     return result
+
+
+def join_users(
+    form: MessageFormat,
+    messages: Sequence[Message],
+    origins: Sequence[int | None],
+    prior: int | None = None,
+) -> list[Message]:
+    """Return the messages to send where roles must alternate: each user message behind one that was
+    not its neighbour becomes a part of that one, in place of an assistant's filler between them.
+    Servers that want the model's reasoning back refuse a filler, as it has none (DeepSeek).
+
+    Args:
+        form: Their format.
+        messages: The compacted messages.
+        origins: Index of each among the caller's own; ``None`` for a new one.
+        prior: Index of their summary message, if it is among the caller's own.
+    """
+    joined: list[Message] = []
+    previous: int | None = None
+    filler = form.filler("assistant")
+    for at, origin in enumerate(origins):
+        message = messages[at]
+        is_parted = origin is None or previous is None or origin != previous + 1
+        if is_parted or messages[at - 1] == filler or at - 1 == prior:
+            left = joined[:-1] if joined and joined[-1] == filler else joined
+            if left and form.speaker(left[-1]) == form.speaker(message) == "user":
+                message = form.join(left[-1], message)
+                joined = left[:-1]
+        joined.append(message)
+        previous = origin
+    return joined

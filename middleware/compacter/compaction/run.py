@@ -36,6 +36,11 @@ from compacter.summary.message import NoSummaryError, read_out
 
 E = TypeVar("E", bound=Event)
 
+
+class StrategyError(ValueError):
+    """A strategy did what no strategy may; the message says what, and what helps. Internal."""
+
+
 # Reason of a failure if no strategy made the request small enough.
 _LAST_RESORT = Shorten()
 
@@ -85,6 +90,7 @@ def _approved(plan: CompactionPlan) -> Flow[CompactionPlan | None]:
         return plan
     answer = yield from Approve(plan)
     if answer is None:
+        plan.tally.add(vetoed=True)
         yield from Emit(_event(CompactionSkipped, plan, reason="vetoed"))
         return None
     # A hook may change the cut; everything else is derived from it.
@@ -176,6 +182,8 @@ def _attempt(
         cause = error.cause
         is_last = not isinstance(error, RulesTooLongError)
         is_fatal = plan.summary is not None or not plan.options.fallback
+    except StrategyError as error:
+        why += str(error)
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         cause = error
         why += f"failed, as {error}" if isinstance(error, FunctionError) else "raised"
@@ -201,7 +209,7 @@ def _fall_back(plan: CompactionPlan) -> Conversation:
                 messages = Truncate().compact(plan)
             after, faults = _checked(plan, messages, fallback)
             if not faults:
-                plan.tally.add(fallback=True)
+                plan.tally["fallback"] = True
                 return after
     return plan.conversation
 
@@ -221,6 +229,12 @@ def _carry_out(strategy: CompactionStrategy, plan: CompactionPlan) -> Flow[list[
         answer = strategy.compact(plan)
         if isinstance(answer, Generator):
             answer = yield from _converse(answer, plan)
+        if not isinstance(answer, (list, tuple)):
+            raise StrategyError(
+                f"returned {answer and type(answer).__name__}, not a list of messages; what "
+                "helps: return plan.replace_head(...) or plan.keep(...), or plan.messages to "
+                "change nothing"
+            )
         return list(answer)
     finally:
         changed = [(members, copied) for members, copied in copies if members != copied]
@@ -228,12 +242,15 @@ def _carry_out(strategy: CompactionStrategy, plan: CompactionPlan) -> Flow[list[
             members.clear()
             members.update(copied)
         if changed:
-            raise ValueError("the strategy changed a message in place")
+            raise StrategyError(
+                "changed a message in place; what helps: copy it, and state edits = True"
+            )
 
 
 def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]:
     """Answer the effects of a strategy, and return its messages."""
     tally = plan.tally
+    done = 0.0
     outcome: Any = None
     advance: Callable[[Any], object] = flow.send
     with closing(flow):
@@ -246,13 +263,10 @@ def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]
             advance = flow.send
             try:
                 if not isinstance(question, Ask):
-                    raise TypeError(
-                        f"{question!r} is not an effect; strategies yield Ask of compacter.effects"
+                    raise StrategyError(
+                        f"yielded {type(question).__name__}; what helps: yield Ask of "
+                        "compacter.effects, or return a list"
                     )
-                piece = question.piece
-                pieces = question.pieces
-                if pieces > 1:
-                    yield from Emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
                 tally.add(summarizer_calls=1)
                 reply = outcome = yield from question
                 tally.add(
@@ -260,6 +274,12 @@ def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]
                     output_tokens=reply.output_tokens,
                     cost=reply.cost,
                 )
+                piece = question.piece
+                pieces = question.pieces
+                # There are more pieces if one was too long: progress never runs backwards.
+                if pieces > 1 and piece / pieces > done:
+                    done = piece / pieces
+                    yield from Emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
             except Exception as error:  # noqa: BLE001 - handled by the strategy
                 outcome = error
                 advance = flow.throw

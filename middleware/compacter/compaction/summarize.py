@@ -108,10 +108,10 @@ class Summarize(NoArguments):
                 f"rules: the declared rules take {rules} characters, a summary may have {most}"
             )
         if plan.summary is not None:
-            from compacter.summary import prompt
+            from compacter.summary import gate
 
             summary = plan.summary.strip()
-            fault = prompt.fault(Reply(summary), longest)
+            fault = gate.fault(Reply(summary), longest)
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return plan.replace_head(options.redact(summary) if options.redact else summary)
@@ -123,11 +123,7 @@ class Summarize(NoArguments):
 
         prefix: list[Message] | None = None
         if is_native(plan):
-            form = plan.conversation.format
             prefix = list(plan.messages[: plan.cut])
-            if plan.alternates and form.speaker(prefix[-1]) == "user":
-                # The instruction that is appended is a message of the user.
-                prefix.append(form.filler("assistant"))
         size = plan.head_size - rules
         text = _text_size(plan, by_model=True)
         writer = Writer(
@@ -137,10 +133,11 @@ class Summarize(NoArguments):
             detect=options.detect,
             size=size,
             room=text,
+            insisted=sizes.insisted(text, longest),
             lines=sizes.lines(text, size),
             space=longest,
             tokens=sizes.summary_tokens(size),
-            window=calibration.summarizer_window or calibration.window,
+            window=calibration.window_of_summarizer,
             chars_per_token=calibration.text_per_token,
             fills=bool(plan.budget),
             template=options.summary_prompt,

@@ -12,13 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.errors import (
     CompactionError,
     ConfigurationError,
     InvalidHistoryError,
     check_text,
     whole_number,
+    with_hints,
 )
 from compacter.lines.archive import Archive
 from compacter.lines.frame import folded
@@ -31,8 +33,6 @@ from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
-
-
 VERSION = 1
 
 
@@ -51,6 +51,7 @@ class Snapshot(BaseModel):
     archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
 
 
+@with_hints
 class History(UserList[Message]):
     """A mutable sequence of messages, accepted wherever a message list is.
 
@@ -132,11 +133,12 @@ class History(UserList[Message]):
         return self.data[index]
 
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:  # noqa: ANN401
-        """Replace messages: one, which keeps the pin, or those of a slice, which loses its pins."""
-        several = check_messages(value if isinstance(index, slice) else [value], Iterable)
+        """Replace one message, which keeps the pin."""
         if isinstance(index, slice):
-            self.data[index] = several
-            return
+            raise TypeError(
+                "a History takes one message at a place: del, insert or extend for others"
+            )
+        check_messages([value])
         if id(self.data[index]) in self.pinned_ids():
             self._pinned.append(value)
         self.data[index] = value
@@ -156,24 +158,11 @@ class History(UserList[Message]):
 
     def extend(self, other: Iterable[Message]) -> None:
         """Append the messages of ``other``; those of a ``History`` keep their pins."""
-        self[len(self) :] = other
+        self.data.extend(check_messages(other, Iterable))
         self._pinned += getattr(other, "_pinned", ())
 
-    def __iadd__(self, other: Iterable[Message]) -> Self:
-        self.extend(other)
-        return self
-
-    def __add__(self, other: Iterable[Message]) -> Self:
-        """Return a new ``History`` with these messages, then those of another one or of a list."""
-        longer = self.copy()
-        longer.extend(other)
-        return longer
-
-    def __radd__(self, other: Iterable[Message]) -> Self:
-        """Return a new ``History`` with the messages of a list, then these."""
-        longer = self.copy()
-        longer[:0] = other
-        return longer
+    # What these would do with pins, rules and the archive of two histories nobody can guess.
+    __add__ = __radd__ = __iadd__ = None  # type: ignore[assignment]
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
         """Pin a message: every compaction keeps it verbatim. Raises ``IndexError``.
@@ -182,8 +171,8 @@ class History(UserList[Message]):
             index: Position of the message.
             pinned: Whether it is pinned from now on.
         """
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"there is no message {index}: the history has {len(self)}")
+        if index not in range(-len(self), len(self)):
+            raise IndexError(f"there is no message {index!r}: the history has {len(self)}")
         message = self.data[index]
         self._pinned = [other for other in self._pinned if other is not message]
         if pinned:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from compacter.errors import check_size
+from compacter.errors import ConfigurationError, check_size, faults_of, with_hints
 from compacter.messages.parts import Speaker
+from compacter.text.table import Table
 
 # Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
 # questions.
@@ -21,7 +22,7 @@ _MOST_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Table):
     """Some sentences or lines of one message, word for word."""
 
     text: str
@@ -35,15 +36,33 @@ class Passage:
     score: float = 0.0
     """Relevance to the question; comparable within one search only."""
 
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield f"message {self.index}", self.text
+        yield "said by", f"{self.role} {self.name}".strip()
+        yield "score", f"{self.score:.2f}"
+
 
 Search = Callable[[str, Sequence[Passage]], Sequence[float] | Awaitable[Sequence[float]]]
 """``(question, passages) -> one number for each passage``, sync or async."""
 
 
+_TAKES = {
+    "share": "a share of the window between 0 and 1 such as 0.15, or a whole number of tokens",
+    "steps": "True or False",
+    "search": "a function of a question and a list of passages, or None",
+    "tool": "True or False",
+}
+
+
+def _unknown(name: str) -> str:
+    return f"Quotes has no {name!r}; it takes {', '.join(_TAKES)}"
+
+
+@with_hints
 class Quotes(BaseModel):
     """Settings of the option ``recall``: ``Compacter(recall=Quotes(share=0.2, steps=False))``.
 
-    Raises ``ValueError`` (pydantic's) for invalid values.
+    Raises ``ConfigurationError`` for invalid values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -62,12 +81,15 @@ class Quotes(BaseModel):
     answered from these, at most three times in a row, before the reply is returned. In chat
     completions and Anthropic's format, and not in streams."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _check_names(cls, given: object) -> object:
-        for name in given.keys() - cls.model_fields.keys() if isinstance(given, dict) else ():
-            raise ValueError(f"Quotes has no {name!r}; it takes {', '.join(cls.model_fields)}")
-        return given
+    if not TYPE_CHECKING:  # Type checkers know the arguments.
+
+        def __init__(self, **settings: Any) -> None:
+            """Check the settings. Raises ``ConfigurationError``."""
+            try:
+                super().__init__(**settings)
+            except ValidationError as error:
+                fault = faults_of(error, settings, _TAKES, _unknown)
+                raise ConfigurationError(fault) from None
 
     def room_in_tokens(self, window: int | None) -> float:
         """Return the room for quotes in tokens; 0 for a share of an unknown window.

@@ -21,7 +21,7 @@ DENSE = (
 )
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of
 few characters. For use inside the brackets of a pattern."""
-_UNSPACED = re.compile(f"[{DENSE}]+")
+UNSPACED = re.compile(f"[{DENSE}]+")
 
 # Letters of a word that has no digit: more of them are mostly an ending.
 _STEM = 5
@@ -52,7 +52,7 @@ def words(text: str) -> list[str]:
     lower = plain(text)
     if lower.isascii():
         return _ASCII_WORD.findall(lower)
-    return _WORD.findall(_UNSPACED.sub(_pairs, lower))
+    return _WORD.findall(UNSPACED.sub(_pairs, lower))
 
 
 def stems(text: str) -> list[str]:

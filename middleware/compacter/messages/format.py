@@ -328,11 +328,7 @@ class MessageFormat(Blocks):
         """Return a copy of a user message with this text before its own blocks, but behind results
         of tools; or as its ``last`` block. A message that is not a dict becomes one.
         """
-        blocks = [
-            self._text_block(block) if isinstance(block, str) else block
-            for block in self.blocks(message)
-            if block != ""
-        ]
+        blocks = self._blocks_of(message)
         # Results stand first.
         place = (
             len(blocks) if last else sum(self.find(block)[0].kind == "result" for block in blocks)
@@ -341,6 +337,19 @@ class MessageFormat(Blocks):
         return self.with_blocks(
             message if isinstance(message, Mapping) else {"role": "user"}, blocks
         )
+
+    def join(self, first: Message, second: Message) -> Message:
+        """Return one user message with the blocks of two."""
+        blocks = [*self._blocks_of(first), *self._blocks_of(second)]
+        return self.with_blocks(second if isinstance(second, Mapping) else {"role": "user"}, blocks)
+
+    def _blocks_of(self, message: Message) -> list[Json]:
+        """Return the blocks of a user message; a bare text as a block, an empty one as none."""
+        return [
+            self._text_block(block) if isinstance(block, str) else block
+            for block in self.blocks(message)
+            if block != ""
+        ]
 
     def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""

@@ -214,9 +214,19 @@ async def _await_reply(reply: Any) -> Any:
     return reply
 
 
+def imported(name: str) -> Any:
+    """Return a module that the program has imported, else ``None``.
+
+    Another thread may be inside its import: ``sys.modules`` has the module from the beginning, and
+    what it will contain is missing.
+    """
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
+
+
 def _trio() -> Any:
     """Return the module trio if this code runs under it, else ``None``."""
-    trio = sys.modules.get("trio")
+    trio = imported("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
 

@@ -29,7 +29,9 @@ def load_app() -> Any:
     except ModuleNotFoundError as error:
         if str(error.name).startswith("compacter"):
             raise
-        raise ImportError('compacter serve needs: pip install "llm-compacter[serve]"') from error
+        raise ImportError(
+            "compacter serve needs: pip install httpx prometheus-client starlette uvicorn"
+        ) from error
 
 
 def run(*, upstream: str | Iterable[str], **options: Unpack[RunOptions]) -> None:

@@ -56,10 +56,6 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http":
-            reason = "compacter serve has no WebSockets"
-            await send({"type": "websocket.close", "code": 1003, "reason": reason})
-            return
         settings = self.setup.settings
         tenant_class = Headers(scope=scope).get(settings.class_header, "other")
         ORIGIN.set(Origin(tenant_class=tenant_class))
