@@ -274,10 +274,9 @@ class _Choices:
         for number, at in picks:
             line = talk.line((number, at))
             price += len(line.lead) + len(line.text) + 3
-            # A paragraph that depends on nothing above it is an entry of its own.
-            begins = not line.needs and "\n" in talk.said[number].lines[at - 1].gap
-            is_labelled = begins or number not in self.chosen
-            price += len(talk.said[number].speaker) + 2 if is_labelled else 0
+            begins = at and "\n" in talk.line((number, at - 1)).gap and not line.needs
+            if begins or number not in self.chosen:
+                price += len(talk.said[number].speaker) + 2
         return price
 
 
