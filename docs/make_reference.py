@@ -32,8 +32,8 @@ from compacter import (
     testing,
 )
 from compacter.by_hand import ByHand
-from compacter.options import Options
 from compacter.lines import passages
+from compacter.options import Options
 
 FOLDER = Path(__file__).parent / "reference"
 HEAD = """\
