@@ -274,8 +274,10 @@ class _Choices:
         for number, at in picks:
             line = talk.line((number, at))
             price += len(line.lead) + len(line.text) + 3
-            is_first = number not in self.chosen or not line.needs
-            price += len(talk.said[number].speaker) + 2 if is_first else 0
+            # A paragraph that depends on nothing above it is an entry of its own.
+            begins = not line.needs and "\n" in talk.said[number].lines[at - 1].gap
+            is_labelled = begins or number not in self.chosen
+            price += len(talk.said[number].speaker) + 2 if is_labelled else 0
         return price
 
 

@@ -35,6 +35,8 @@ _SHARES = {1: 0.25, 2: 0.25, 3: 0.25, 4: 0.6}
 _WORTH = 0.4
 # Share of the best score from which a line fits as well.
 _EQUAL = 0.8
+# Part of all lines that may fit equally well, where that is more than ten.
+_MANY = 30
 # Least score of what a search finds, as a share of a rare word's weight.
 _LEAST_FOUND = 0.05
 # Weight of the user's search function beside the question's own words.
@@ -232,7 +234,8 @@ class Quoter:
         if len(found.hits[0].held) < _FEWEST_SAID and not is_asking(sentence):
             return 0.0, {}
         # Words that as many lines have mean none of them.
-        if sum(share >= _EQUAL for share in worth.values()) > _RARE:
+        most = max(_RARE, found.size // _MANY)
+        if sum(share >= _EQUAL for share in worth.values()) > most:
             return 0.0, {}
         said_before = any(whole in _without_space(self._talk.line(pick).text) for pick in worth)
         if said_before and not is_asking(sentence):

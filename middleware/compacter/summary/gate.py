@@ -76,6 +76,8 @@ _NAME = 4
 _ID = 6
 # At least one word in so many of an answer is the record's.
 _OF_ANSWER = 7
+# Characters of a record from which that is asked: a true sentence may share no word with less.
+_LONG_RECORD = 1_000
 # Words beside a text's own that may be in common by chance: short texts vary more.
 _SPARE = 13
 
@@ -117,6 +119,8 @@ class Record:
         That is two names or identifiers, or some of the words that the record is about: one of
         three for a record of a few sentences, most of them for a long one.
         """
+        if len(self.text) < _LONG_RECORD:
+            return True
         answer = _MARKUP.sub(" ", answer)
         said = _tokens(answer)
         ids = (token.lower() for token in said if _IDENTIFIER.search(token))
