@@ -263,8 +263,9 @@ class Writer:
         most = self.size - FRAME if piece else self._weigh(earlier)
         limit = int(most * len(text) / max(1, self._weigh(text)))
         instruction = self._prompt((), "", short=short)
-        said = (line.partition(": ")[2] for line in piece)
-        record = gate.Record((earlier, self.head.prior.quoted, *said))
+        quoted = self.head.prior.quoted.splitlines()
+        said = (line.partition(": ")[2] for line in (*quoted, *piece))
+        record = gate.Record((earlier, *said))
         if fault := gate.fault(replace(reply, text=text), limit, instruction, record):
             return fault
         if self.redact is not None:
