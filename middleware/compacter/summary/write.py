@@ -89,6 +89,8 @@ class Writer:
     """Whether lines fill all of the room: a budget that was given by hand is to be used."""
     template: str | None = None
     """The caller's own prompt, instead of the built-in one."""
+    focus: str = ""
+    """What the summary must not lose, in the caller's words."""
     redact: Callable[[str], str] | None = None
     """Applied to the answers."""
     chunks: int = 0
@@ -213,6 +215,7 @@ class Writer:
             # been cut off.
             max_tokens=self.tokens // (4 if short else 2),
             short=short,
+            focus=self.focus,
         )
 
     def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Any, Any, str]:
