@@ -17,7 +17,7 @@ from compacter.events import (
     Event,
     Totals,
 )
-from compacter.recall.passages import Passage
+from compacter.lines.passages import Passage
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ class Desk:
         self.window = 0
 
     def summarize(self, _: object) -> str:
-        return f"Summary {self.count + 1}."
+        return f"Summary {self.count + 1}: Question 1 and Answer 1."
 
     @property
     def count(self) -> int:
@@ -57,7 +57,7 @@ def compacted_twice(desk: Desk) -> list[Any]:
     talk = [*talk, bot("So."), *conversations.talk()[1:]]
     desk.chat(talk)
     assert desk.count == 2
-    assert "Summary 2." in str(desk.sent)
+    assert "Summary 2:" in str(desk.sent)
     return [*talk, bot("Well."), user("Go on.")]
 
 
@@ -65,8 +65,8 @@ def test_the_next_call_begins_from_the_older_compaction_and_then_from_the_whole_
     desk = Desk()
     talk = compacted_twice(desk)
     desk.compacter.forget(talk)
-    assert "Summary 1." in str(desk.ask_large(talk))
-    assert "Summary 1." in str(desk.ask_large(talk))
+    assert "Summary 1:" in str(desk.ask_large(talk))
+    assert "Summary 1:" in str(desk.ask_large(talk))
     desk.compacter.forget(talk)
     assert desk.ask_large(talk) == talk
     desk.compacter.forget(talk)
@@ -88,8 +88,8 @@ def test_what_is_compacted_anew_is_used_again() -> None:
     desk.chat(talk)
     desk.compacter.forget(talk)
     desk.chat(talk)
-    assert "Summary 2." in str(desk.sent)
-    assert "Summary 2." in str(desk.ask_large(talk))
+    assert "Summary 2:" in str(desk.sent)
+    assert "Summary 2:" in str(desk.ask_large(talk))
     assert desk.count == 2
 
 
@@ -100,7 +100,7 @@ def test_other_conversations_keep_theirs() -> None:
     desk.chat(talk)
     desk.chat(other)
     desk.compacter.forget(talk)
-    assert "Summary 2." in str(desk.ask_large(other))
+    assert "Summary 2:" in str(desk.ask_large(other))
     assert desk.ask_large(talk) == talk
 
 
@@ -108,7 +108,7 @@ def test_it_is_forgotten_in_a_stored_memory_for_other_processes_too(tmp_path: Pa
     one, other = (Desk(memory=SQLiteMemory(tmp_path / "m.db")) for _ in range(2))
     talk = conversations.talk()
     one.chat(talk)
-    assert "Summary 1." in str(other.ask_large(talk))
+    assert "Summary 1:" in str(other.ask_large(talk))
     one.compacter.forget(talk)
     assert one.ask_large(talk) == talk
     assert other.ask_large(talk) == talk
@@ -174,7 +174,7 @@ class TestUndo:
         history = History(talk, compacter=desk.compacter)
         chat: Any = desk.chat
         chat(history)
-        assert "Summary 1." in str(history.messages)
+        assert "Summary 1:" in str(history.messages)
         assert history.undo()
         desk.window = 1
         chat(history)

@@ -10,7 +10,8 @@ from typing import Any, Self, SupportsIndex
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.errors import (
     CompactionError,
     ConfigurationError,
@@ -20,17 +21,16 @@ from compacter.errors import (
     with_hints,
 )
 from compacter.history.snapshot import VERSION, Snapshot
+from compacter.lines.archive import Archive
+from compacter.lines.frame import folded
+from compacter.lines.passages import Passage
+from compacter.lines.said import Redact
 from compacter.memory.record import conversation_digest, openings, restore_bytes, storable
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
-from compacter.recall.archive import Archive
-from compacter.recall.frame import folded
-from compacter.recall.index import Redact
-from compacter.recall.passages import Passage
 from compacter.runtime.io import ASYNC, IO, SYNC, run
 
-# Default threshold, as a share of a known window.
-_WINDOW_SHARE = 0.8
+_WINDOW_SHARE = 0.8  # Default threshold, as a share of a known window.
 
 
 @with_hints
@@ -317,7 +317,7 @@ class History(UserList[Message]):
         if version != self.version:
             return False
         before = self.messages
-        self._newest = before, list(messages), self.archive
+        self._newest = before, [*messages], self.archive
         if self.archive is not None:
             self.archive = self.archive.copy()
             form = format_of(before, self._wire_format)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
-from compacter.recall.archive import Archive
+from compacter.lines.archive import Archive
 
 VERSION = 1
 
