@@ -76,7 +76,7 @@ _NAME = 4
 _ID = 6
 # At least one word in so many of an answer is the record's.
 _OF_ANSWER = 7
-# Characters of a record from which that is asked: of a shorter one a true sentence may share no word.
+# Characters of a record from which that is asked: a true sentence may share no word with less.
 _LONG_RECORD = 1_000
 # Words beside a text's own that may be in common by chance: short texts vary more.
 _SPARE = 13
