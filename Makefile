@@ -15,7 +15,7 @@
 #   make wheel sdist build both, byte for byte the same each time, into dist/   make sbom  what the wheel brings, CycloneDX
 #   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
 #   make clean       remove what the above made
-#   make newest      the tests of the clients with what `pip install` brings: the newest litellm and SDKs
+#   make newest      the tests of the clients with what `pip install` brings, the newest litellm and SDKs; and each pydantic
 #   make node        install what a test of `compacter serve` needs: OpenAI's SDK for Node
 #   make agents      eight agent programs in a window that is too small, with `compacter serve` and without (2 GB, Node 22; AGENTS="codex pi")
 #   make gateway     the tests of the gateway, with a real LiteLLM proxy     make fleet    see it at work
@@ -147,6 +147,7 @@ mutants: $(VENV)/.dev $(VENV)-mutants/.done
 newest: $(VENV)-newest/.done
 	@$(BIN)/uv pip list --python $(VENV)-newest/bin/python | grep -E '^(litellm|openai|anthropic|google-genai|boto3|cachetools) '
 	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
+	$(BIN)/python tests/pydantic_versions.py $(BIN)/uv
 
 $(VENV)-newest/.done: requirements/newest.txt $(VENV)/.uv
 	@$(PYTHON) -m venv $(VENV)-newest

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic import BaseModel
+
 import compacter
 from compacter import (
     errors,
@@ -30,8 +32,8 @@ from compacter import (
     testing,
 )
 from compacter.by_hand import ByHand
+from compacter.lines import passages
 from compacter.options import Options
-from compacter.recall import passages
 
 FOLDER = Path(__file__).parent / "reference"
 HEAD = """\
@@ -97,8 +99,11 @@ def constructor(kind: type) -> Any | None:
     list.
     """
     made = getattr(kind, "__init__" if "__init__" in vars(kind) else "__new__")
-    is_written = inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(
-        kind
+    written = inspect.unwrap(made)
+    is_written = (
+        inspect.isfunction(written)
+        and not issubclass(kind, BaseModel)
+        and (written.__code__.co_filename == inspect.getsourcefile(kind))
     )
     return made if is_written else None
 
@@ -161,7 +166,7 @@ def public() -> dict[str, dict[str, Any]]:
         },
         "compacter.events": _classes(events),
         "compacter.options": {"TriggerFacts": options.TriggerFacts},
-        "compacter.recall.passages": {"Passage": passages.Passage},
+        "compacter.lines.passages": {"Passage": passages.Passage},
         "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
         "compacter.overflow": {"explain": overflow.explain},

@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
@@ -248,10 +249,19 @@ def without_empty_heads(html: str) -> str:
     return EMPTY_HEAD.sub("", html)
 
 
+NUMBER = re.compile(
+    r"(?:[-+$]?\d[\d,]*(?:\.\d+)?(?: (?:of [\d,]+|%|ms|us|s|MB|KB|kB|GB))?|none|-|)(?: \([^)]*\))?"
+)
+"""Text of a cell in a column of numbers."""
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 TABLE_ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 HEADING = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL)
-CELL = re.compile(r"<td(?=[ >])")
+CELL = re.compile(r"<td(?=( style)?[ >=])")
+TEXT = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
+OPTION = re.compile(r"<tr>\s*<td[^>]*><code>([a-z_]+)</code></td>\s*<td[^>]*>(?:<code>|in-process)")
+"""A row of an option, with its default."""
+_WIDE = 6
+"""Columns of a table that needs smaller letters where it has more."""
 
 
 def with_headings_in_cells(html: str) -> str:
@@ -261,14 +271,59 @@ def with_headings_in_cells(html: str) -> str:
     return TABLE.sub(lambda found: _named(found[0]), html)
 
 
+def _text(cell: str) -> str:
+    return re.sub(r"<[^>]+>", "", cell).strip()
+
+
 def _named(table: str) -> str:
-    names = [re.sub(r"<[^>]+>", "", name).strip() for name in HEADING.findall(table)]
+    names = list(map(_text, HEADING.findall(table)))
+    rows = [list(map(_text, TEXT.findall(row))) for row in TABLE_ROW.findall(table)]
+    columns = list(zip(*(row for row in rows if len(row) == len(names)), strict=True))
+    numbers = [
+        any(re.match(r"\d", text) for text in texts) and all(map(NUMBER.fullmatch, texts))
+        for texts in columns
+    ]
+    most = [max((_share(text) for text in texts), default=0) for texts in columns]
 
     def row(found: re.Match[str]) -> str:
-        left = iter(names)
-        return CELL.sub(lambda _: f'<td data-head="{escape(next(left, ""))}"', found[0])
+        texts = list(map(_text, TEXT.findall(found[0])))
+        at = iter(range(len(texts)))
 
-    return TABLE_ROW.sub(row, table) if any(names) else table
+        def cell(begin: re.Match[str]) -> str:
+            column = next(at, -1)
+            if not any(names):
+                return "<td"
+            marks = f'<td data-head="{escape(names[column] if column < len(names) else "")}"'
+            if column < len(numbers) and numbers[column] and not begin[1]:
+                share = _share(texts[column]) / (most[column] or 1)
+                marks += f' class="number" style="--share: {share:.3f}"'
+            return marks
+
+        marked = CELL.sub(cell, found[0])
+        if texts[:1] == ["compacter"]:
+            marked = marked.replace("<tr>", '<tr class="ours">', 1)
+        if option := OPTION.match(found[0]):
+            marked = marked.replace("<tr", f'<tr id="{option[1]}"', 1)
+        return marked
+
+    def heading(found: re.Match[str]) -> str:
+        column = next(heads)
+        is_number = column < len(numbers) and numbers[column]
+        return found[0].replace("<th", '<th class="number"', 1) if is_number else found[0]
+
+    heads = iter(range(len(names)))
+    table = re.sub(r"<th[ >].*?</th>", heading, TABLE_ROW.sub(row, table), flags=re.DOTALL)
+    wide = "wide" if len(names) > _WIDE else ""
+    return f'<div class="{wide}">{table}</div>' if wide else table
+
+
+def _share(text: str) -> float:
+    """Return the number with which a cell begins; of ``3 of 12`` a quarter."""
+    found = re.match(r"(\d[\d,]*(?:\.\d+)?)(?![\d.])(?: of (\d[\d,]*))?", text)
+    if not found:
+        return 0.0
+    whole = float((found[2] or "1").replace(",", ""))
+    return float(found[1].replace(",", "")) / (whole or 1)
 
 
 def with_tests_in_words(html: str) -> str:
@@ -291,6 +346,34 @@ def with_any_word(worker: str) -> str:
     return changed
 
 
+def options_of(page: Path, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return an item of the search for each option, which leads to its row."""
+    like = next((item for item in items if item["location"] == page.name), None)
+    if like is None:
+        return []
+    rows = re.findall(r'<tr id="([a-z_]+)">(.*?)</tr>', page.read_text("utf-8"), re.DOTALL)
+    return [
+        {
+            **like,
+            "location": f"{page.name}#{name}",
+            "level": 3,
+            "title": f"The option {name}",
+            "text": _text(" ".join(TEXT.findall(row))),
+        }
+        for name, row in rows
+    ]
+
+
+def with_version(html: str, version: str) -> str:
+    """Return a page with the version in its header."""
+    return re.sub(
+        r'(md-header__topic">\s*<span class="md-ellipsis">\s*compacter)(?=\s*<)',
+        rf"\1 {version}",
+        html,
+        count=1,
+    )
+
+
 def finish(site: Path) -> None:
     """Mend each page and the search, check markup, and leave tests and sources out of the search.
 
@@ -298,15 +381,18 @@ def finish(site: Path) -> None:
     """
     for worker in site.glob("assets/javascripts/workers/search.*.js"):
         worker.write_text(with_any_word(worker.read_text(encoding="utf-8")), encoding="utf-8")
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    version = about["project"]["version"]
     for page in sorted(site.rglob("*.html")):
         html = without_empty_heads(page.read_text(encoding="utf-8"))
-        html = with_tests_in_words(with_headings_in_cells(html))
+        html = with_version(with_tests_in_words(with_headings_in_cells(html)), version)
         page.write_text(html, encoding="utf-8")
         if faults := faults_of(html):
             raise BrokenManualError(f"{page.relative_to(site)}: {'; '.join(faults[:5])}")
     search = site / "search.json"
     index = json.loads(search.read_text(encoding="utf-8"))
-    index["items"] = [item for item in index["items"] if not item["location"].startswith("source/")]
+    items = [item for item in index["items"] if not item["location"].startswith("source/")]
+    index["items"] = [*options_of(site / "options.html", items), *items]
     search.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compacter import Chain, ClearToolResults, Compacter, Summarize
+from compacter import ClearToolResults, Compacter, Summarize
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 STEPS = 60
@@ -28,7 +28,7 @@ def main() -> None:
         window=6_000, replies=[*(call(number) for number in range(STEPS)), "I have read them all."]
     )
     compacter = Compacter(
-        strategy=Chain(ClearToolResults(keep_recent=4, exclude=("list_files",)), Summarize()),
+        strategy=[ClearToolResults(keep_recent=4, exclude=("list_files",)), Summarize()],
         summarizer=summarizer,
     )
     completion = compacter.wrap(model.completion)

@@ -111,7 +111,7 @@ class TestOptions:
         ("options", "remedy"),
         [
             ({"compact_ration": 0.5}, r"'compact_ration'; did you mean compact_ratio\?"),
-            ({"window": 5}, r"'window'; the options are: adjust_max_tokens, .*, trigger_tokens"),
+            ({"colour": 5}, r"'colour'; the options are: adjust_max_tokens, .*, trigger_tokens"),
             ({"model": "gpt-4o"}, r"'model'; did you mean summarizer\?"),
             ({"max_tokens": 5}, r"'max_tokens'; did you mean trigger_tokens\?"),
             ({"summarizer": "extrative"}, r"did you mean 'extractive'\?$"),

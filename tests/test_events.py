@@ -15,7 +15,9 @@ from compacter.events import (
     UNTOLD,
     CompactionSkipped,
     Event,
+    Totals,
 )
+from compacter.lines.passages import Passage
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
@@ -174,7 +176,7 @@ class TestOrder:
             ({}, ["CompactionStarted", "SummaryProgress", "SummaryProgress", "CompactionEvent"]),
             (
                 {"summarizer": summarizer(fail="raises")},
-                ["CompactionStarted", "SummaryProgress", "CompactionFailed", "CompactionEvent"],
+                ["CompactionStarted", "CompactionFailed", "CompactionEvent"],
             ),
         ],
         ids=["fits", "compacted", "failed summary"],
@@ -188,9 +190,13 @@ class TestOrder:
             summarizer=summarizer(), on_event=told.append, before_compaction=lambda plan: False
         ).wrap(ScriptedModel(window=900).completion)
 
-        with pytest.raises(TokenLimitError):
+        with pytest.raises(TokenLimitError) as refused:
             completion("m", talk())
 
+        (note,) = refused.value.__notes__
+        assert "before_compaction vetoed the compaction" in note
+        assert "What helps: let before_compaction return the plan" in note
+        assert "max_retries" not in note
         assert [type(event).__name__ for event in told] == ["CompactionSkipped", "RetriesExhausted"]
         assert isinstance(told[0], CompactionSkipped)
         assert told[0].reason == "vetoed"
@@ -314,3 +320,16 @@ class TestAHookThatMakesTheCallAgain:
         await asyncio.wait_for(call("m", talk()), 10)
         assert compacter.totals.calls == 2
         assert compacter.totals.rounds == 1
+
+
+def test_totals_show_a_cost_without_the_noise_of_floating_point() -> None:
+    assert "cost              0.00737\n" in f"{Totals(cost=0.1 + 0.2 - 0.29263)}\n"
+
+
+def test_a_notebook_shows_a_compacter_and_a_passage_as_tables() -> None:
+    shown = Compacter(compact_ratio=0.5)._repr_html_()
+    assert "<tr><th>Compacter<td>compact_ratio=0.5<tr><th>calls<td>0<tr>" in shown
+    assert "default options" in Compacter()._repr_html_()
+    passage = Passage("Pier <4> is oak.", "tool", "look_up", index=3, score=10.171)
+    assert "<tr><th>message 3<td>Pier &lt;4&gt; is oak.<tr>" in passage._repr_html_()
+    assert str(passage).splitlines()[1:] == ["said by    tool look_up", "score      10.17"]

@@ -45,6 +45,11 @@ def test_a_page_states_the_figures_that_were_measured(page: str, sentence: str) 
     assert text.count(sentence.format(**FIGURES.stated(KEPT))) == 1, AGAIN
 
 
+def test_the_chart_of_the_readme_has_the_figures_that_were_measured() -> None:
+    shown = (ROOT / "docs/images/proof.svg").read_text(encoding="utf-8")
+    assert shown == FIGURES.chart(FIGURES.stated(KEPT)), AGAIN
+
+
 def test_the_figures_of_the_peers_are_those_of_their_last_run() -> None:
     results = json.loads((ROOT / "benchmarks/peers/results.json").read_text(encoding="utf-8"))
     assert KEPT["peers"] == FIGURES.of_peers(results["results"]), AGAIN

@@ -43,7 +43,6 @@ class TestAList:
             del each[1]
             del each[2:4]
             each[0] = chat(9)
-            each[1:2] = [chat(10), chat(11)]
             each.remove(chat(8))
             each.pop()
             each.reverse()
@@ -51,12 +50,28 @@ class TestAList:
         assert len(history.pins) == len(history)
 
     @pytest.mark.parametrize("other", [3, {"role": "user", "content": "Hello."}, "Hello."])
-    def test_only_lists_of_messages_are_added(self, other: Any) -> None:
+    def test_it_is_extended_by_lists_of_messages_alone(self, other: Any) -> None:
         history = History(talk(2))
         with pytest.raises(ConfigurationError, match="takes a list of messages"):
-            operator.add(history, other)
-        with pytest.raises(ConfigurationError, match="takes a list of messages"):
-            operator.add(other, history)
+            history.extend(other)
+        assert history == talk(2)
+
+    def test_it_has_no_sums_and_no_assignment_to_slices(self) -> None:
+        """Nobody could guess what became of pins, rules and archives."""
+        history = History(talk(2))
+        untyped: Any = operator
+        for act in (
+            lambda: untyped.add(history, talk(1)),
+            lambda: untyped.add(talk(1), history),
+            lambda: untyped.add(history, history.copy()),
+            lambda: untyped.iadd(history, talk(1)),
+            lambda: history.__setitem__(slice(0, 1), talk(1)),
+        ):
+            with pytest.raises(TypeError):
+                act()
+        assert history == talk(2)
+        with pytest.raises(TypeError, match="del, insert or extend"):
+            history[:] = []
 
     def test_messages_in_no_known_format_have_no_name_in_events(self) -> None:
         assert History([{"speaker": "me"}] * 5).conversation == ""

@@ -18,7 +18,6 @@ from tests.dialects import DIALECTS
 from tests.effort import times
 
 from compacter import (
-    Chain,
     ClearToolResults,
     Compacter,
     CompactionResult,
@@ -33,13 +32,13 @@ from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
 Item = dict[str, Any]
-STRATEGIES: dict[str, StrategyLike | Chain] = {
+STRATEGIES: dict[str, StrategyLike | Sequence[StrategyLike]] = {
     "summarize": Summarize(),
     "truncate": Truncate(),
     "clear": ClearToolResults(keep_recent=1),
     "shorten": Shorten(),
-    "chain": Chain(ClearToolResults(keep_recent=2), Truncate()),
-    "all": Chain(ClearToolResults(), Shorten(), Summarize()),
+    "chain": [ClearToolResults(keep_recent=2), Truncate()],
+    "all": [ClearToolResults(), Shorten(), Summarize()],
 }
 
 
@@ -138,7 +137,10 @@ def turn_faults(shape: MessageFormat, items: list[Any], out: list[Any]) -> Itera
 
 
 def compact(
-    form: FormatName, items: list[Any], strategy: StrategyLike | Chain, **options: Any
+    form: FormatName,
+    items: list[Any],
+    strategy: StrategyLike | Sequence[StrategyLike],
+    **options: Any,
 ) -> CompactionResult:
     budget = options.pop("budget", None)
     compacter = Compacter(

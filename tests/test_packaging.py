@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
-PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
+PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "lines")
 PURE_FILES = tuple(
-    f"call/{name}.py" for name in ("call", "incompressible", "reduce", "request", "effects")
+    f"call/{name}.py"
+    for name in ("call", "incompressible", "reduce", "request", "unsaid", "effects")
 )
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """Parts of the front that the rooms may import: they are data."""
@@ -42,11 +43,9 @@ PURE_ENOUGH = {
     "call/effects.py": {"compacter.memory.match.View"},
     "overflow/table.py": {"pathlib.Path"},
     "compaction/plan.py": {"sys.maxsize"},
-    "summary/head.py": {"sys.maxsize"},
-    "summary/kept.py": {"sys.maxsize"},
-    "recall/index.py": {"sys.getsizeof"},
-    "recall/archive.py": {"compacter.runtime.locks.Lock"},
-    "recall/turns.py": {
+    "lines/talk.py": {"sys.getsizeof"},
+    "lines/archive.py": {"compacter.runtime.locks.Lock"},
+    "lines/turns.py": {
         "cachetools.LRUCache",
         "compacter.runtime.locks.Lock",
         "compacter.runtime.io.resolve",
@@ -333,3 +332,16 @@ def test_the_source_archive_holds_what_its_tests_want(built: tuple[Path, Path]) 
 def test_the_release_is_tried_with_each_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {*USES, *ELSEWHERE} == {"", *project["optional-dependencies"]}
+
+
+def test_each_install_line_of_a_page_works_from_a_checkout() -> None:
+    """The package index does not have the package before its first release."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        for line in re.findall(r"pip install .*", page.read_text(encoding="utf-8")):
+            before = line.partition("after the first release")[0]
+            assert "llm-compacter" not in before, f"{page}: {line}"
+            for names in re.findall(r'"\.\[([\w,]+)\]"', line):
+                assert set(names.split(",")) <= extras.keys(), f"{page}: {line}"

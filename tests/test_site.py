@@ -233,3 +233,38 @@ def test_the_functions_that_contributing_names_are_in_their_files() -> None:
     ]
     assert len(named) > 5
     assert not gone
+
+
+TABLE = """<table><thead><tr><th>peer</th><th>right</th><th>of all</th><th>by</th></tr></thead>
+<tbody><tr><td>compacter</td><td>0.97</td><td>59 of 60</td><td>1.0.0</td></tr>
+<tr><td>loop</td><td>0.5</td><td>-</td><td>2</td></tr></tbody></table>"""
+
+
+def test_numbers_stand_at_the_right_and_our_row_is_marked() -> None:
+    """A column of numbers has a bar for each, as long as its share of the column's largest."""
+    shown = SITE["with_headings_in_cells"](TABLE)
+    assert '<tr class="ours"><td data-head="peer">compacter</td>' in shown
+    assert shown.count('class="ours"') == 1
+    assert '<td data-head="right" class="number" style="--share: 0.515">0.5</td>' in shown
+    assert '<td data-head="of all" class="number" style="--share: 0.000">-</td>' in shown
+    assert '<td data-head="by">1.0.0</td>' in shown
+    assert '<th class="number">right</th>' in shown
+
+
+def test_each_option_has_an_anchor_and_an_item_of_the_search(tmp_path: Path) -> None:
+    row = (
+        "<tr><td><code>timeout</code></td><td><code>None</code></td><td>Limit in seconds.</td></tr>"
+    )
+    page = tmp_path / "options.html"
+    page.write_text(SITE["with_headings_in_cells"](f"<table>{row}</table>"), encoding="utf-8")
+    like = {"location": "options.html", "level": 1, "title": "Options", "text": "", "path": ["a"]}
+    (item,) = SITE["options_of"](page, [like])
+    assert item["location"] == "options.html#timeout"
+    assert item["title"] == "The option timeout"
+    assert item["text"] == "timeout None Limit in seconds."
+    assert item["path"] == ["a"]
+
+
+def test_the_header_has_the_version() -> None:
+    html = '<div class="md-header__topic">\n<span class="md-ellipsis">\n  compacter\n </span>'
+    assert "compacter 0.5.0\n" in SITE["with_version"](html, "0.5.0")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from tests.conversations import history
 
 from compacter import Compacter
@@ -59,7 +62,7 @@ def pieces_of(*answers: str) -> list[tuple[int, int]]:
     return [(event.piece, event.pieces) for event in told if isinstance(event, SummaryProgress)]
 
 
-def test_a_summary_in_pieces_reports_each_before_it_is_made() -> None:
+def test_a_summary_in_pieces_reports_each() -> None:
     """A terminal shows the progress of a summary in pieces."""
     progress = pieces_of()
     count = progress[-1][1]
@@ -67,9 +70,31 @@ def test_a_summary_in_pieces_reports_each_before_it_is_made() -> None:
     assert [piece for piece, _ in progress] == list(range(1, count + 1))
 
 
-def test_a_piece_whose_answer_was_refused_is_reported_again() -> None:
+def test_a_piece_whose_answer_was_refused_is_reported_once() -> None:
     """A second request for a piece is not progress."""
-    assert [piece for piece, _ in pieces_of("")][:3] == [1, 1, 2]
+    pieces = [piece for piece, _ in pieces_of("")]
+    assert pieces == sorted(set(pieces))
+    assert len(pieces) > 1
+
+
+@pytest.mark.parametrize("limit", [1_500, 3_000, 6_000])
+def test_progress_runs_forward_where_a_piece_is_too_long(limit: int) -> None:
+    told: list[Event] = []
+    refused: list[int] = []
+
+    def summarizer(messages: list[Any]) -> str:
+        size = sum(len(message["content"]) for message in messages)
+        if size > limit:
+            refused.append(size)
+            raise ValueError(f"prompt is too long: {size // 4} tokens > {limit // 4} maximum")
+        return "They spoke of pumps."
+
+    compacter = Compacter(summarizer=summarizer, on_event=told.append, compact_ratio=1.0)
+    compacter.compact(LONG, model="gpt-4")
+    shares = [event.piece / event.pieces for event in told if isinstance(event, SummaryProgress)]
+    assert refused
+    assert shares == sorted(set(shares))
+    assert shares[-1] == 1
 
 
 def test_a_summary_in_one_piece_reports_no_progress() -> None:

@@ -445,3 +445,31 @@ class TestDecorators:
         agent = Agent()
         assert answered(agent.chat(talk())) == "A short one."
         assert answered(agent.chat(messages=talk())) == "A short one."
+
+
+def sdk_of_xai(module: str, name: str) -> Any:
+    """An object of a class such as xAI's SDK has, with its method."""
+
+    class Client:
+        def create(self, model: str, messages: list[Any]) -> Any:
+            return object()
+
+    Client.__module__ = module
+    Client.__name__ = Client.__qualname__ = name
+    return type("Child", (Client,), {})()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("xai_sdk.client", "BaseClient"),
+        ("xai_sdk.chat", "BaseClient"),
+        ("xai_sdk.chat", "BaseChat"),
+    ],
+)
+def test_xais_own_sdk_is_refused_with_what_works(module: str, name: str) -> None:
+    """Its `create` takes messages and sends nothing: that would never be compacted."""
+    client = sdk_of_xai(module, name)
+    for target in (client, client.create):
+        with pytest.raises(TypeError, match=r'gRPC.* OpenAI\(base_url="https://api.x.ai/v1"\)'):
+            Compacter().wrap(target)

@@ -189,11 +189,7 @@ def _others(
 def _lost(what: list[tuple[str, list[str]]]) -> str:
     """The line under a table: where others are ahead."""
     told = [f"{name}: {', '.join(peers)}" for name, peers in what if peers]
-    return (
-        f"Ahead of compacter here: {'; '.join(told)}.\n"
-        if told
-        else ("Nobody is ahead of compacter here.\n")
-    )
+    return f"Ahead of compacter here: {'; '.join(told)}.\n" if told else ""
 
 
 def _figures(results: Results, place: str, name: str) -> dict[str, float]:
@@ -380,11 +376,9 @@ def _fault(results: Results, _: Path) -> str:
         "A summarizer that fails",
         "Two hundred messages, twice the window. *Lost*: left the history that the "
         "program keeps, with no summary of them.\n"
-        "litellm trims and asks nobody. A summarizer that *hangs* answers after an "
-        "hour; compacter (`timeout`) and\n"
-        "context-guardian have a time limit for it, set to a second here, and the "
-        "others rely on that of the model's client,\n"
-        "after which it raises.",
+        "litellm trims and asks nobody. *Hangs*: it answers after an hour. compacter "
+        "(`timeout`) and context-guardian stop\n"
+        "waiting after a second; the others wait for their client's timeout, and then raise.",
         _table(["the summary is", *(place.split("/")[1] for place in places)], rows),
         f"Answers in all of these, and loses nothing: {', '.join(unharmed) or 'nobody'}.\n",
     )

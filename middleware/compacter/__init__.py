@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from compacter.compacter import Compacter, compacted
     from compacter.compaction.plan import CompactionPlan
     from compacter.compaction.strategies import (
-        Chain,
         ClearToolResults,
         CompactionStrategy,
         Shorten,
@@ -29,17 +28,16 @@ if TYPE_CHECKING:
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
+    from compacter.lines.passages import Quotes
     from compacter.memory.inprocess import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.recall.passages import Quotes
     from compacter.search_tool import recall_tool
 
     __version__: str
 
 __all__ = [
-    "Chain",
     "ClearToolResults",
     "Compacter",
     "CompacterError",
@@ -73,16 +71,26 @@ _HOMES = {
     "compacter.memory.sqlite": "SQLiteMemory",
     "compacter.memory.redis": "RedisMemory",
     "compacter.overflow": "TokenLimit detect_token_limit",
-    "compacter.recall.passages": "Quotes",
+    "compacter.lines.passages": "Quotes",
     "compacter.search_tool": "recall_tool",
     "compacter.by_hand": "CompactionResult",
     "compacter.compaction.summarize": "Summarize",
-    "compacter.compaction.strategies": (
-        "CompactionStrategy Truncate ClearToolResults Shorten Chain"
-    ),
+    "compacter.compaction.strategies": ("CompactionStrategy Truncate ClearToolResults Shorten"),
 }
 """The modules of these names, which are imported when they are used."""
-_METHODS = frozenset({"acompact", "compact", "on_compaction", "on_event", "plan", "search", "wrap"})
+_METHODS = frozenset(
+    {
+        "acompact",
+        "compact",
+        "forget",
+        "on_compaction",
+        "on_event",
+        "plan",
+        "search",
+        "using",
+        "wrap",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,19 +8,25 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Sizes
-from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
+from compacter.errors import (
+    ConfigurationError,
+    InvalidHistoryError,
+    check_text,
+    whole_number,
+    with_hints,
+)
 from compacter.events import CompactionEvent
-from compacter.memory.record import conversation_digest
+from compacter.lines.passages import Passage
+from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
-from compacter.recall.passages import Passage
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
 from compacter.text.table import Table
@@ -40,6 +46,7 @@ _NOT_MESSAGES = (
 )
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
 class CompactionResult(Table):
     """The new messages, and those that the compaction removed."""
@@ -51,7 +58,7 @@ class CompactionResult(Table):
     event: CompactionEvent | None = None
     """Event of the compaction; ``None`` if nothing was changed."""
     fits: bool = True
-    """Whether the messages are within ``budget``; True without one."""
+    """Whether the messages are within ``budget``, or within a known window that they exceeded."""
 
     @property
     def changed(self) -> bool:
@@ -74,10 +81,12 @@ class CompactionResult(Table):
             )
 
 
+@with_hints
 class ByHand:
     """Methods of a ``Compacter`` that take a list of messages and call no wrapped function."""
 
     _state: State
+    _shown_as: ClassVar = "Compacter"
 
     def window(self, model: str | None) -> int | None:
         """Return a model's context window in tokens: from an error, else from litellm's table;
@@ -87,7 +96,7 @@ class ByHand:
             model: Name of the model as it is passed to calls; ``None`` for calls without one.
         """
         check_text("model", model, "a model's name")
-        return self._state.calibration(model).window
+        return self._state.in_force().calibration(model).window
 
     def estimate_tokens(
         self,
@@ -109,11 +118,12 @@ class ByHand:
         """
         checked = check_messages(messages)
         check_text("model", model, "a model's name")
-        counter = self._state.options.token_counter
+        state = self._state.in_force()
+        counter = state.options.token_counter
         if counter is not None:
             return counter(checked)
         size = format_of(checked, wire_format).size
-        return self._state.calibration(model).tokens(sum(map(size, checked)))
+        return state.calibration(model).tokens(sum(map(size, checked)))
 
     def plan(
         self,
@@ -123,46 +133,61 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
     ) -> CompactionPlan:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
 
+        Messages that exceed the known window of the model are compacted as in a call that it
+        refuses; else ``compact_ratio`` alone decides.
+
         Args:
             messages: Messages in any of the formats.
-            model: Name of the model whose window is used.
+            model: Name of the model whose window is used: from litellm's table, or learnt by calls.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
 
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        from compacter.recall.frame import strip
+        from compacter.lines.frame import strip
 
-        state = self._state
+        state = self._state.in_force()
+        options = state.options
         checked = check_messages(messages)
         check_text("model", model, "a model's name")
         check_text("summary", summary, "the text of a summary, or None to have one made")
+        check_text("focus", focus, "a text, or None for the option")
+        if focus is not None:
+            options = options.model_copy(update={"focus": focus})
         if budget is not None:
             whole_number("budget", budget, least=1, of="characters")
         form = format_of(checked, wire_format)
         left = tuple(strip(checked, form) or checked)
         by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
+        read = Conversation(
+            left,
+            form,
+            pinned=find_pinned(state.pin, left, form, by_history),
+            rules=options.with_declared(getattr(messages, "rules", ())),
+        )
+        sizes = Sizes(options, state.calibration(model))
+        target, reserved = budget, 0
+        if budget is None:
+            target, reserved = in_window(sizes, read)
         asked = CompactionPlan(
-            conversation=Conversation(
-                left,
-                form,
-                pinned=find_pinned(state.pin, left, form, by_history),
-                rules=state.options.with_declared(getattr(messages, "rules", ())),
-            ),
+            conversation=read,
             trigger="manual",
-            options=state.options,
-            sizes=Sizes(state.options, state.calibration(model)),
+            options=options,
+            sizes=sizes,
+            reserved=reserved,
             model=model,
-            digest=state.options.conversation
+            digest=options.conversation
             or getattr(messages, "conversation", "")
-            or conversation_digest(form, left),
-            target=budget,
+            or conversation_digest(openings(form, left)),
+            target=target,
             summary=summary,
             is_required=budget is not None,
         )
@@ -176,6 +201,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
         strict: bool = False,
         **given: Never,
     ) -> CompactionResult:
@@ -190,6 +216,7 @@ class ByHand:
                 the option ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of
                 the result.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
             **given: Other arguments, which raise an error that names the remedy.
@@ -210,6 +237,7 @@ class ByHand:
                 wire_format=wire_format,
                 budget=budget,
                 summary=summary,
+                focus=focus,
                 **given,
             )
         )
@@ -222,6 +250,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
         strict: bool = False,
         **given: Never,
     ) -> CompactionResult:
@@ -233,6 +262,7 @@ class ByHand:
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether half of a tool pair is an error.
             **given: Other arguments, which raise an error that names the remedy.
         """
@@ -244,8 +274,28 @@ class ByHand:
             wire_format=wire_format,
             budget=budget,
             summary=summary,
+            focus=focus,
             **given,
         )
+
+    def forget(self, messages: Sequence[Message], *, wire_format: str | None = None) -> None:
+        """Forget the newest compaction of a conversation that wrapped calls have compacted: its
+        next call, made with this object, begins from what stood before it, which is the older
+        compaction, or else all messages. Called twice, it forgets two.
+
+        Args:
+            messages: The conversation, as it is passed to calls.
+            wire_format: Format of the messages, if it cannot be detected.
+
+        Raises:
+            ConfigurationError: An argument is invalid, or the format of the messages is unknown.
+        """
+        from compacter.lines.frame import strip
+
+        checked = check_messages(messages)
+        form = format_of(checked, wire_format)
+        first = openings(form, strip(checked, form) or checked)
+        self._state.in_force().note_forget(conversation_digest(first))
 
     def search(
         self,
@@ -269,26 +319,26 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid.
         """
-        from compacter.recall.frame import folded
-        from compacter.recall.index import Index
-        from compacter.recall.quotes import search
+        from compacter.lines.frame import folded
+        from compacter.lines.quotes import search
+        from compacter.lines.talk import Talk
 
         checked = check_messages(messages)
         if not isinstance(query, str):
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
-        index = Index(archive.index.entries if archive else (), max_bytes=sys.maxsize)
+        talk = Talk(archive.talk.parts if archive else (), max_bytes=sys.maxsize)
         if checked:
             form = format_of(checked, wire_format)
-            index = index.extend(folded(checked, (), form), self._state.redaction)
-        return search(index, query, limit)
+            talk = talk.extend(folded(checked, (), form), self._state.in_force().redaction)
+        return search(talk, query, limit)
 
     async def _compact(
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
         """Compact messages by their plan, which takes the other arguments."""
-        for name in given.keys() - {"model", "wire_format", "budget", "summary"}:
+        for name in given.keys() - {"model", "wire_format", "budget", "summary", "focus"}:
             raise TypeError(
                 f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"
@@ -297,7 +347,8 @@ class ByHand:
         from compacter.call.pump import pump
         from compacter.compaction.run import compact
 
-        options = self._state.options
+        state = self._state.in_force()
+        options = state.options
         large = io.asynchronous and is_large(messages)
         read = partial(self.plan, messages, **given)
         planned = await io.thread(read) if large else read()
@@ -316,7 +367,7 @@ class ByHand:
                     'or set Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
-        performer = Performer(state=self._state, io=io, model=model, large=large)
+        performer = Performer(state=state, io=io, model=model, large=large)
         made = await pump(compact(planned), performer)
         if made is None:
             fits = planned.fits_size(planned.original_data_size)
@@ -325,6 +376,18 @@ class ByHand:
         event = await performer.emit(done)
         fits = planned.fits_size(after.size)
         return CompactionResult(list(after.messages), event.discarded, event, fits)
+
+
+def in_window(sizes: Sizes, conversation: Conversation) -> tuple[int | None, int]:
+    """Return the largest size of the messages in the model's window, in characters, and the part of
+    it to leave free for quotes; ``None`` if no window is known, or the messages fit.
+    """
+    target = sizes.target(None, 0)
+    if target is None or conversation.size <= target:
+        return None, 0
+    begins_turn = conversation.last_user == len(conversation.messages) - 1
+    room = target - conversation.size + conversation.free
+    return target, sizes.quotes_in(room) if begins_turn else 0
 
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
@@ -339,8 +402,9 @@ def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  #
     list.
     """
     if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
+        inside = "; pass its .messages" if hasattr(messages, "messages") else ""
         raise ConfigurationError(
-            f"messages takes a list of messages, not {type(messages).__name__}"
+            f"messages takes a list of messages, not {type(messages).__name__}{inside}"
         )
     checked: list[Message] = list(messages)
     for index, message in enumerate(checked):

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from inspect import Parameter, Signature
 from typing import Any, Never, Self, TypeVar, Unpack, overload
 
 from compacter.by_hand import ByHand, CompactionResult
 from compacter.call.state import State
-from compacter.errors import ConfigurationError, check_text
+from compacter.errors import ConfigurationError, check_text, seconds, with_hints
 from compacter.events import CompactionEvent, Totals
 from compacter.messages.format import get_format
 from compacter.options import CompacterOptions, Options, validated
@@ -20,6 +21,7 @@ from compacter.options.checks import check_hook
 from compacter.options.settings import PRESETS, from_environment
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, SYNC, run
+from compacter.text.table import as_html
 
 __all__ = ["Compacter", "CompacterOptions", "CompactionResult"]
 
@@ -27,6 +29,7 @@ F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
 
 
+@with_hints
 class Compacter(ByHand):
     """Wraps completion calls: if a provider refuses a request as too long, the history is compacted
     and sent again.
@@ -73,6 +76,9 @@ class Compacter(ByHand):
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
         token_counter: Function that counts the tokens of messages.
+        focus: What summaries must not lose, in your words.
+        after_compaction: Function of each ``CompactionEvent`` that returns messages to put back
+            behind the summary.
 
     ``compacter.options.Options`` describes each in full, with units.
 
@@ -95,6 +101,14 @@ class Compacter(ByHand):
                 self._state.log.write(
                     "warning", "compacter.unknown_model", doubt, {"model": summarizer}
                 )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in Options.model_fields:
+            raise AttributeError(
+                f"{name} cannot be assigned: pass it, Compacter({name}=...), or make a copy, "
+                f"compacter.replace({name}=...)"
+            )
+        super().__setattr__(name, value)
 
     # -- other constructors ------------------------------------------------------------------------
 
@@ -187,6 +201,10 @@ class Compacter(ByHand):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.options.changed})"
 
+    def _repr_html_(self) -> str:
+        changed = self._state.options.changed
+        return as_html([("Compacter", changed or "default options"), *self.totals._rows()])  # noqa: SLF001
+
     @classmethod
     def _make(cls, options: Mapping[str, Any]) -> Self:
         return cls(**options)
@@ -227,6 +245,22 @@ class Compacter(ByHand):
     def __call__(self, function: F) -> F:
         """Same as ``wrap``, as a decorator."""
         return self.wrap(function)
+
+    def using(self, **options: Unpack[CompacterOptions]) -> AbstractContextManager[None]:
+        """Return a context manager that replaces options for the calls, and the compactions by
+        hand, that begin inside it: ``with compacter.using(conversation="t-17"): ...``.
+
+        For programs that cannot pass ``compacter_options`` to the call itself, as a framework makes
+        it. It holds in the thread or task that entered it, and in tasks that begin inside it;
+        others keep their own. Inside another one, it adds to that one's options.
+
+        Args:
+            **options: Options to replace.
+
+        Raises:
+            ConfigurationError: An option is unknown or invalid; raised on entering.
+        """
+        return self._state.using(options)
 
     def on_compaction(self, hook: EventHook = None) -> EventHook:  # type: ignore[assignment]
         """Register a hook for each ``CompactionEvent``, called after the compaction and before the
@@ -289,6 +323,7 @@ class Compacter(ByHand):
         Args:
             timeout: Longest wait in seconds; ``None`` for no limit.
         """
+        _check_wait(timeout)
         return run(self._state.preparations.drain(SYNC, timeout))
 
     async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as ``drain``
@@ -297,16 +332,8 @@ class Compacter(ByHand):
         Args:
             timeout: Longest wait in seconds; ``None`` for no limit.
         """
+        _check_wait(timeout)
         return await self._state.preparations.drain(ASYNC, timeout)
-
-    def prepare_in(self, nursery: object) -> None:
-        """Make compactions of trio programs ahead in this nursery. Without a nursery, trio programs
-        make none ahead.
-
-        Args:
-            nursery: A nursery of trio that stays open; ``None`` to use none from now on.
-        """
-        self._state.preparations.nursery = nursery
 
     # -- used by a History -------------------------------------------------------------------------
 
@@ -323,6 +350,11 @@ class Compacter(ByHand):
             event: Event of that compaction.
         """
         self._state.history_changed(event)
+
+
+def _check_wait(timeout: float | None) -> None:
+    if timeout:
+        seconds("timeout", timeout)
 
 
 # Every option with its default, for ``help()`` and notebooks. Functions do not declare it, so type

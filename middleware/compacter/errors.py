@@ -15,10 +15,17 @@ When a call is given up, the provider's own last exception is raised, never one 
 from __future__ import annotations
 
 import contextlib
+import difflib
+import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+T = TypeVar("T")
 
 
 class CompacterError(Exception):
@@ -140,6 +147,37 @@ def add_note(error: BaseException, note: str) -> None:
         error.add_note(note)
 
 
+def faults_of(
+    error: ValidationError,
+    given: Mapping[str, object],
+    takes: Mapping[str, str],
+    unknown: Callable[[str], str],
+) -> str:
+    """Return the fault of each argument that pydantic refused, or the values that it takes.
+
+    Args:
+        error: Exception of pydantic.
+        given: The arguments, by their names.
+        takes: Values that each argument accepts.
+        unknown: Called with a name that no argument has; returns a hint.
+    """
+    faults: dict[Any, str] = {}
+    for problem in error.errors():
+        name: Any = problem["loc"][0]
+        value = given.get(name)
+        # One of our checks may begin with the name too, as it also runs elsewhere.
+        fault = str(problem.get("ctx", {}).get("error", "")).removeprefix(f"{name} ")
+        if not fault:
+            fault = f"takes {takes.get(name) or problem['msg']} (got {value!r})"
+        if inspect.iscoroutine(value):
+            value.close()
+            fault += ": pass the function, without a call of it"
+        is_unknown = problem["type"] == "extra_forbidden"
+        # The first error of each: a value may fail to be any of several types.
+        faults.setdefault(name, unknown(name) if is_unknown else f"{name}: {fault}")
+    return "; ".join(faults.values())
+
+
 @dataclass(frozen=True, slots=True)
 class UserFunction:
     """A function that was passed as an option. It raises ``FunctionError`` for the function's
@@ -166,3 +204,64 @@ class UserFunction:
             raise FunctionError(
                 f"{self.option} returned {type(result).__name__}, which cannot be used"
             ) from None
+
+
+# -- wrong names and arguments ---------------------------------------------------------------------
+
+
+def with_hints(kind: type[T]) -> type[T]:
+    """Decorate a class, so that an error for an attribute that its objects lack, or for arguments
+    that a method does not take, shows what they have and how it is called.
+    """
+    for name, method in [*vars(kind).items()]:
+        if inspect.isfunction(method) and (name == "__init__" or not name.startswith("_")):
+            setattr(kind, name, _with_signature(kind, name, method))
+    if not hasattr(kind, "__getattr__"):
+        setattr(kind, "__getattr__", _lacks)  # noqa: B010 - type checkers know the attributes
+    return kind
+
+
+def _with_signature(kind: type[Any], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method with errors for wrong arguments that show its signature."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
+        fault = f"{name} is a method of an object, not of its class"
+        if args and isinstance(args[0], kind):
+            try:
+                return method(*args, **kwargs)
+            except TypeError as error:
+                # Raised in the method, it has nothing to do with the arguments of this call.
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise
+                fault = str(error)
+        raise TypeError(f"{fault}; call it as {_shown(kind, name, method)}")
+
+    if not inspect.iscoroutinefunction(method):
+        return call
+
+    @functools.wraps(method)
+    async def awaited(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
+        return await call(*args, **kwargs)
+
+    return awaited
+
+
+def _shown(kind: type[Any], name: str, method: Callable[..., Any]) -> str:
+    """Return how a method is called, such as ``History(...).pin(index, *, pinned=True)``."""
+    shown: str = getattr(kind, "_shown_as", kind.__name__)
+    made = name == "__init__"
+    signature = inspect.signature(kind if made else method)
+    parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    taken = inspect.Signature(parameters if made else parameters[1:])
+    return f"{shown}{taken}" if made else f"{shown}(...).{name}{taken}"
+
+
+def _lacks(self: object, name: str) -> Never:
+    kind = type(self).__name__
+    if name.startswith("_"):  # Python and libraries look for these.
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+    names = [each for each in dir(self) if not each.startswith("_")]
+    meant = difflib.get_close_matches(name, names, 1, 0.75)
+    helps = f"did you mean {meant[0]}?" if meant else f"it has {', '.join(names)}"
+    raise AttributeError(f"{kind} has no {name!r}; {helps}")

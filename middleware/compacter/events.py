@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from compacter.errors import UnknownFieldError
+from compacter.errors import UnknownFieldError, with_hints
 from compacter.text.table import Table
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
@@ -176,18 +176,17 @@ class CompactionStarted(Event):
 
 
 class SummaryProgress(Event):
-    """Sent before each request for a summary, if the messages are given to the summarizer in
-    pieces.
-    """
+    """Sent after each answer of the summarizer, if the messages are given to it in pieces."""
 
-    _words = "piece {piece:,} of {pieces:,} is summarized"
+    _words = "piece {piece:,} of {pieces:,} was summarized"
 
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     piece: int
-    """Number of the piece, from 1; repeated if an answer was refused."""
+    """Number of the piece, from 1."""
     pieces: int
-    """Number of pieces, which grows if the summarizer refuses one as too long."""
+    """Number of pieces. It grows if the summarizer refuses one as too long; an event whose share
+    would be smaller than that of the one before is left out."""
 
 
 class _Failure(BaseModel):
@@ -363,6 +362,7 @@ class RetriesExhausted(Event):
     """Size of the last refused request in tokens, as the provider's error stated it."""
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
 class Totals(Table):
     """Totals of a ``Compacter`` since it was made; tokens and cost are those of the summarizer."""
@@ -402,4 +402,5 @@ class Totals(Table):
     def _rows(self) -> Iterator[tuple[str, str]]:
         for member in fields(self):
             value = getattr(self, member.name)
-            yield member.name.replace("_", " "), "unknown" if value is None else f"{value:,}"
+            shown = round(value, 6) if isinstance(value, float) else value
+            yield member.name.replace("_", " "), "unknown" if value is None else f"{shown:,}"

@@ -127,6 +127,24 @@ class TestItIsMadeAhead:
             assert compacter.drain(30)
         assert len(writer.asked) == 1
 
+    @pytest.mark.parametrize("streams", [False, True])
+    def test_and_nothing_is_read_while_a_request_is_far_smaller(
+        self, streams: bool, writer: Writer, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def answer(**options: Any) -> Any:
+            reply = model.completion(**options)
+            return iter([reply["choices"][0]["message"]]) if streams else reply
+
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(answer))
+        talk.ask()  # The model is calibrated by its first reply.
+        with monkeypatch.context() as patch:
+            patch.setattr("compacter.call.request.Conversation", pytest.fail)
+            talk.ask()
+            assert model.requests[-1].tokens < AT / 2
+        talk.go_on(8, compacter)
+        assert writer.asked
+
     def test_from_what_was_said_then(self, writer: Writer, model: ScriptedModel) -> None:
         talk, compacter, events = begin(writer, model)
         talk.go_on(11, compacter)
@@ -347,9 +365,9 @@ class TestWhereItRuns:
         assert seen == [("r-18", threading.current_thread())]
         assert [event.prepared for event in of(events, CompactionReused)] == [True]
 
-    @pytest.mark.parametrize("with_nursery", [False, True])
-    def test_under_trio(self, with_nursery: bool, writer: Writer, model: ScriptedModel) -> None:
-        """Under trio it runs only in a nursery that was handed over."""
+    def test_under_trio_calls_work_and_nothing_is_made_ahead(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
         compacter, _ = make(writer)
 
         async def acompletion(model_name: str, messages: list[Chat]) -> Any:
@@ -361,16 +379,14 @@ class TestWhereItRuns:
         wrapped = compacter.wrap(acompletion)
 
         async def program() -> None:
-            async with trio.open_nursery() as nursery:
-                if with_nursery:
-                    compacter.prepare_in(nursery)
-                talk = Talk(call)
-                for _ in range(8):
-                    await talk.aask()
-                    assert await compacter.adrain(30)
+            talk = Talk(call)
+            for _ in range(8):
+                await talk.aask()
+                assert await compacter.adrain(30)
 
         trio.run(program)
-        assert len(writer.asked) == with_nursery
+        assert writer.asked == []
+        assert len(model.requests) >= 8
 
     def test_the_end_of_the_process_does_not_wait_for_it(self) -> None:
         program = """

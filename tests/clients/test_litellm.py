@@ -230,6 +230,31 @@ async def test_a_routers_method_by_itself(
         compacter.wrap(router.embedding)
 
 
+@pytest.mark.parametrize("name", ["completion", "acompletion"])
+async def test_a_method_of_a_router_that_nobody_else_holds(
+    name: str, options: dict[str, Any], compacter: Recording, chat: list[Any]
+) -> None:
+    """It works alone, so its wrapper does too."""
+    made = [{"model_name": "ours", "litellm_params": options}]
+    method = getattr(Router(model_list=made, num_retries=0), name)
+    gc.collect()
+    wrapped: Any = compacter.wrap(method)
+    assert await said(wrapped(model="ours", messages=chat)) == WORDS
+    assert len(compacter.events) == 1
+
+
+def test_another_method_of_such_a_router_says_what_helps(
+    options: dict[str, Any], compacter: Compacter
+) -> None:
+    made = [{"model_name": "ours", "litellm_params": options}]
+    method: Any = Router(model_list=made, num_retries=0).schedule_acompletion
+    gc.collect()
+    if getattr(method.__self__, "model_list", None):
+        pytest.skip("this litellm's methods hold their Router")
+    with pytest.raises(TypeError, match="keep the Router in a variable"):
+        compacter.wrap(method)
+
+
 def test_a_router_that_would_be_compacted_in_part_is_refused(
     router: Router, compacter: Compacter
 ) -> None:

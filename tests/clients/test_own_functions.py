@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -118,11 +121,15 @@ def test_a_method_that_can_only_parse_asks_for_a_summarizer(
         (Client(), r"compacter\.wrap\(client\.chat\.complete\)"),
         (type("Client", (), {"chat": Chat().complete})(), r"compacter\.wrap\(client\.chat\)"),
         (
+            type("Client", (), {"complete": Chat().complete})(),
+            r"compacter\.wrap\(client\.complete\)",
+        ),
+        (
             type("Client", (), {"chat": Client(), "chat_completion": Chat().complete})(),
             r"compacter\.wrap\(client\.chat_completion\)",
         ),
     ],
-    ids=["Mistral", "Cohere and Ollama", "Hugging Face"],
+    ids=["Mistral", "Cohere and Ollama", "Azure AI Inference", "Hugging Face"],
 )
 def test_a_whole_client_of_another_vendor_is_refused_with_the_line_that_works(
     client: Any, line: str
@@ -130,3 +137,50 @@ def test_a_whole_client_of_another_vendor_is_refused_with_the_line_that_works(
     """The error names the client's own method."""
     with pytest.raises(TypeError, match=f"cannot wrap .*Client: wrap its method, {line}"):
         Compacter().wrap(client)
+
+
+@dataclass
+class Model:
+    """A framework's model, which takes a vendor's client."""
+
+    client: Any = None
+    async_client: Any = None
+    http_client: Any = None
+
+
+@dataclass
+class Agent:
+    """A framework's agent with such a model."""
+
+    model: Any
+
+
+@pytest.mark.parametrize("given", [Model(), Agent(Model())])
+def test_a_model_that_takes_a_client_is_refused_with_the_line_that_works(given: Any) -> None:
+    """The error names the arguments for a client, sync and async, of the model."""
+    line = "Model(client=compacter.wrap(...), async_client=compacter.wrap(...), ...)"
+    with pytest.raises(TypeError, match=re.escape(f"give it a wrapped client, {line} (docs/cl")):
+        Compacter().wrap(given)
+
+
+def test_a_module_is_refused_with_the_function_that_works() -> None:
+    """The error for a module names its function that answers."""
+    module = ModuleType("any_llm")
+    vars(module)["completion"] = Chat().complete
+    line = re.escape("the module any_llm: wrap its method, compacter.wrap(any_llm.completion)")
+    with pytest.raises(TypeError, match=line):
+        Compacter().wrap(module)
+
+
+@pytest.mark.parametrize("package", ["claude_agent_sdk.query", "mirascope.llm.calls.calls"])
+def test_a_package_that_takes_an_address_is_refused_with_serve(package: str) -> None:
+    """The error for its functions and objects names ``compacter serve``."""
+
+    def query(*, prompt: str) -> str:
+        return prompt
+
+    query.__module__ = package
+    kind = type("Client", (), {"__module__": package, "__call__": lambda self, prompt: prompt})
+    for target in (query, kind()):
+        with pytest.raises(TypeError, match=r"`compacter serve`, as docs/frameworks/index\.md#oth"):
+            Compacter().wrap(target)

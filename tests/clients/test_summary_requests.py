@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from compacter import Compacter
 from compacter.call.arguments import bind
-from compacter.call.option_names import CARRIED, LEFT_OUT, OUTPUT_PARAMS
+from compacter.call.option_names import LEFT_OUT
 from compacter.clients.bedrock import Converse, Invoke
 from compacter.clients.google import Contents
 from compacter.messages.format import get_format
@@ -70,6 +70,8 @@ OPENAI = {
     "prompt_cache_retention",
     "extra_headers",
     "extra_query",
+    "extra_body",
+    "user",
 }
 ANTHROPIC = {
     "model",
@@ -79,6 +81,8 @@ ANTHROPIC = {
     "workspace_id",
     "extra_headers",
     "extra_query",
+    "extra_body",
+    "metadata",
 }
 CLIENTS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "openai": (
@@ -118,6 +122,7 @@ BODY = {
     "max_output_tokens",
     "system",
     "instructions",
+    "mine",  # The member of `extra_body`.
 }
 HISTORIES = {
     ("openai", "messages"): "chat",
@@ -178,7 +183,8 @@ def test_each_sdk_method_passes_on_what_the_table_says_and_nothing_else(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_parameter_of_an_sdk_has_been_decided_on(method: str) -> None:
-    known = {*CARRIED, *LEFT_OUT, *OUTPUT_PARAMS, "messages", "input", "user"}
+    _, param, carried = METHODS[method]
+    known = {*LEFT_OUT, *carried, param, "timeout", "metadata", "betas"}
     assert set(parameters(method)) <= known
 
 
@@ -226,6 +232,8 @@ def test_a_wrapped_litellm_function_carries_nothing_else() -> None:
             "max_tokens",
             "aws_region_name",
             "vertex_project",
+            "my_own",
+            "user",
         }
         & given.keys()
     )
@@ -255,6 +263,9 @@ def test_geminis_config_is_built_anew(as_object: bool) -> None:
         "thinking_config",
         "system_instruction",
         "max_output_tokens",
+        "labels",
+        "model_selection_config",
+        "routing_config",
     }
     assert "sentinel" not in sent["config"]["system_instruction"]
     assert sent["config"]["max_output_tokens"] == 200
@@ -276,6 +287,7 @@ def test_bedrocks_converse_is_built_anew() -> None:
         "topP": 0.9,
         "stopSequences": ["END"],
     }
+    given["additionalModelRequestFields"] = {"thinking": {"type": "enabled"}}
     sent = kept(Converse(), given, "bedrock")
     assert set(sent) == {
         "modelId",
@@ -304,7 +316,7 @@ def test_so_is_the_body_of_invoke_model() -> None:
         "messages",
         "max_tokens",
         "system",
-    } | (names & CARRIED)
+    } | (names - LEFT_OUT - {"betas", "extra_body", "timeout"} | {"betas", "extra_body", "timeout"})
 
 
 @pytest.mark.parametrize(
@@ -314,6 +326,8 @@ def test_so_is_the_body_of_invoke_model() -> None:
         ("reasoning_effort", "none"),
         ("reasoning_effort", "minimal"),
         ("reasoning", {"effort": "none"}),
+        ("reasoning", {"enabled": False}),
+        ("think", False),
         ("store", False),
     ],
 )
@@ -329,6 +343,7 @@ def test_what_is_switched_off_stays_off(option: str, value: Any) -> None:
         ("thinking", {"type": "adaptive"}),
         ("reasoning_effort", "high"),
         ("reasoning", {"effort": "low"}),
+        ("think", "high"),
         ("store", True),
     ],
 )
@@ -338,6 +353,58 @@ def test_what_is_switched_on_is_left_out(option: str, value: Any) -> None:
     found = bind(chat)
     assert found is not None
     assert option not in kept(found, {"messages": [], option: value}, "openai")
+
+
+ROUTED: dict[str, dict[str, Any]] = {
+    "hosts": {"provider": {"zdr": True, "data_collection": "deny", "only": ["eu-host"]}},
+    "thinking off in the template": {"chat_template_kwargs": {"enable_thinking": False}},
+    "thinking off by a flag": {"enable_thinking": False},
+    "thinking off": {"thinking": {"type": "disabled"}},
+    "reasoning off": {"reasoning": {"enabled": False}},
+    "the window": {"options": {"num_ctx": 6_000}},
+    "the user's project": {"metadata": {"project": "eu-1"}},
+}
+FORMED: dict[str, Any] = {
+    "guided_json": {"type": "object"},
+    "tools": [{"type": "function"}],
+    "plugins": [{"id": "web"}],
+    "thinking": {"type": "enabled"},
+    "previous_response_id": "resp_1",
+    "stream_options": {"include_usage": True},
+    "max_tokens": 9,
+}
+
+
+@pytest.mark.parametrize("is_native", [False, True])
+@pytest.mark.parametrize("extra", ROUTED.values(), ids=ROUTED)
+def test_where_the_call_goes_its_summarys_request_goes(
+    extra: dict[str, Any], is_native: bool
+) -> None:
+    found = bind(openai.OpenAI(api_key="none").chat.completions.create)
+    assert found is not None
+    binding = dataclasses.replace(found, vendors=True)
+    prefix = [{"role": "user", "content": "Hello."}] if is_native else None
+    given = {"model": "m", "messages": [], "extra_body": {**extra, "guided_json": {}}}
+    _, sent = binding.summary_call((), given, get_format("openai"), PROMPT, 200, prefix)
+    assert sent["extra_body"] == extra
+
+
+def test_members_of_an_extra_body_are_left_out_by_their_names() -> None:
+    found = bind(openai.OpenAI(api_key="none").chat.completions.create)
+    assert found is not None
+    binding = dataclasses.replace(found, vendors=True)
+    given = {"model": "m", "messages": [], "extra_body": FORMED}
+    assert "extra_body" not in kept(binding, given, "openai")
+
+
+def test_bedrocks_fields_of_a_model_are_decided_on_each() -> None:
+    fields = {"thinking": {"type": "enabled"}, "anthropic_beta": ["context-1m-2025-08-07"]}
+    given = {"modelId": "m", "messages": [], "additionalModelRequestFields": fields}
+    sent = kept(Converse(), given, "bedrock")
+    assert sent["additionalModelRequestFields"] == {"anthropic_beta": ["context-1m-2025-08-07"]}
+    only_thinking = {"thinking": {"type": "enabled"}}
+    given["additionalModelRequestFields"] = only_thinking
+    assert "additionalModelRequestFields" not in kept(Converse(), given, "bedrock")
 
 
 # -- functions of the user's own -------------------------------------------------------------------
@@ -361,7 +428,7 @@ def talk() -> list[Any]:
     [
         {"tools": [{"type": "function"}], "tool_choice": "auto"},
         {"stop": ["END"], "temperature": 0.1},
-        {"response_format": {"type": "json_object"}, "metadata": {"id": 1}},
+        {"response_format": {"type": "json_object"}, "metadata": {"id": 1}, "store": True},
     ],
 )
 def test_what_a_partial_has_bound_reaches_the_summarizer_as_little_as_what_is_passed(

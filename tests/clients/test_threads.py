@@ -80,6 +80,18 @@ async def test_the_tool_runner_sends_whole_histories(
     assert not any(body.get("thread") for body in anthropic_server.bodies)
 
 
+@pytest.mark.parametrize(("options", "threads"), [({}, False), ({"thread": anthropic.omit}, True)])
+def test_the_sdks_own_threads_are_kept_on_request(
+    options: Any, threads: bool, anthropic_server: Provider, compacter: Recording
+) -> None:
+    """``thread=anthropic.omit`` leaves the tool runner of a wrapped client what it is."""
+    with anthropic.Anthropic(base_url=anthropic_server.url, api_key="none") as client:
+        messages: Any = [{"role": "user", "content": "Which colour?"}]
+        given = {"messages": messages, "tools": [beta_tool(look_up)], **OPTIONS, **options}
+        runner: Any = compacter.wrap(client).beta.messages.tool_runner(**given)
+    assert runner._thread._state.threading is threads
+
+
 def test_a_turn_that_continues_a_thread_is_left_whole_and_says_why(
     anthropic_server: Provider, compacter: Recording
 ) -> None:

@@ -12,8 +12,8 @@ from tests.conversations import bot, user
 from tests.effort import grows_linearly, repeated
 
 import compacter
-from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.compaction.strategies import BUILT_IN
+from compacter import ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter.compaction.strategies import BUILT_IN, as_strategies
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.summary import message as summary_message
@@ -47,10 +47,9 @@ def test_each_public_strategy_has_its_name_in_the_table_and_a_row_in_the_manual(
     }
     manual = MANUAL.read_text(encoding="utf-8")
 
-    assert {type(make()) for make in BUILT_IN.values()} == ours - {
-        Chain,
-        compacter.CompactionStrategy,
-    }, "a strategy is in BUILT_IN (compaction/strategies.py) and in each list of __init__.py"
+    assert {type(make()) for make in BUILT_IN.values()} == ours - {compacter.CompactionStrategy}, (
+        "a strategy is in BUILT_IN (compaction/strategies.py) and in each list of __init__.py"
+    )
     assert [make().name for make in BUILT_IN.values()] == list(BUILT_IN)
     assert [
         make for make in BUILT_IN.values() if f"| `{type(make()).__name__}(" not in manual
@@ -269,22 +268,21 @@ class TestShorteningText:
         assert grows_linearly(lambda text: shorten(f"e{text}", 1_000), repeated(mark), 4_000)
 
 
-class TestChain:
+class TestAList:
     def test_it_stops_as_soon_as_it_fits(self, form: Form) -> None:
-        chain = Chain(ClearToolResults(keep_recent=0), Summarize())
+        chain = [ClearToolResults(keep_recent=0), Summarize()]
         enough = run(form, form.errand([LONG] * 4), chain, budget=6_000)
         assert enough.event.strategy == "clear_tool_results"
         more = run(form, form.errand([LONG, *["short " * 40] * 12]), chain, budget=1_500)
         assert more.event.strategy == "clear_tool_results+summarize"
         assert more.fits
 
-    def test_a_sequence_is_a_chain_and_chains_nest(self, form: Form) -> None:
+    def test_lists_nest(self, form: Form) -> None:
         items = form.errand([LONG, *["short " * 40] * 12])
         clear = ClearToolResults(keep_recent=0)
         fold = Summarize()
-        nested = run(form, items, Chain(Chain(clear), fold), budget=1_500)
+        nested = run(form, items, [[clear], fold], budget=1_500)
         assert run(form, items, [clear, fold], budget=1_500).messages == nested.messages
-        assert run(form, items, Chain([clear, fold]), budget=1_500).messages == nested.messages
 
     @pytest.mark.parametrize(
         ("kept", "name"), [(1, "clear_tool_results"), (9, "clear_tool_results+summarize")]
@@ -292,7 +290,7 @@ class TestChain:
     def test_without_numbers_it_aims_at_half_of_the_size(
         self, form: Form, kept: int, name: str
     ) -> None:
-        chain = Chain(ClearToolResults(keep_recent=kept), Summarize())
+        chain = [ClearToolResults(keep_recent=kept), Summarize()]
         assert run(form, form.errand([LONG] * 10), chain).event.strategy == name
 
 
@@ -306,9 +304,9 @@ class TestChain:
         lambda: ClearToolResults(exclude=[7]),  # type: ignore[list-item]
         lambda: Shorten(min_size=99),
         lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
-        Chain,
-        lambda: Chain([]),
-        lambda: Chain(Summarize),  # type: ignore[arg-type]
+        lambda: as_strategies([]),
+        lambda: as_strategies([[]]),
+        lambda: as_strategies([Summarize]),
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Any) -> None:

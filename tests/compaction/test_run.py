@@ -12,7 +12,6 @@ from tests.compaction.conftest import carried_out, plan, refused
 from tests.conversations import history, talk, user
 
 from compacter import (
-    Chain,
     ClearToolResults,
     Compacter,
     CompactionPlan,
@@ -20,8 +19,8 @@ from compacter import (
     Summarize,
     Truncate,
 )
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.events import CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import get_format
 from compacter.options import Options
@@ -189,9 +188,9 @@ class TestAStrategyThatFails:
             "",
         )
 
-    @pytest.mark.parametrize("chain", [Chain(fails), Chain(Chain(fails))])
-    def test_leaves_the_work_to_the_next_also_in_a_chain_of_its_own(self, chain: Chain) -> None:
-        _, made = told(TALK, [chain, Truncate()])
+    @pytest.mark.parametrize("own", [[fails], [[fails]]])
+    def test_leaves_the_work_to_the_next_also_in_a_list_of_its_own(self, own: Any) -> None:
+        _, made = told(TALK, [own, Truncate()])
         assert (made.event.strategy, made.event.fallback) == ("truncate", False)
 
     def test_is_no_fallback_where_nothing_can_be_folded(self) -> None:

@@ -12,8 +12,8 @@ from tests.compaction.conftest import carried_out, refused
 from tests.conversations import user
 
 from compacter import Compacter, CompactionError, CompactionPlan
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, FormatName, get_format
@@ -117,16 +117,6 @@ class TestWhoIsAsked:
                 == tuple(messages[: len(made.event.discarded)])
             )
             assert len(asked) == made.event.summarizer_calls == 1
-
-    @pytest.mark.parametrize("alternate", [True, False])
-    def test_the_model_after_a_filler_where_the_user_spoke_last_and_roles_alternate(
-        self, alternate: bool
-    ) -> None:
-        messages = [{"role": "user", "content": "Ship. " * 40} for _ in range(6)]
-        options = Options(alternate_roles=alternate)
-        asked, _ = carried_out(options, job(messages, trigger="prepared"), TOLD)
-        assert asked[0].prefix is not None
-        assert (asked[0].prefix[-1]["content"] == FILLERS["assistant"]) is alternate
 
 
 class TestAnAnswer:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out, refused
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
+from compacter import ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.sizes import Sizes
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
@@ -34,7 +35,7 @@ def ask(options: Options) -> Any:
 @pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a chain"])
 def test_every_summarize_writes_by_the_options(nested: bool) -> None:
     """Prompt and size of a summary are options of ``Compacter``, wherever ``Summarize`` stands."""
-    strategy: Any = Chain(ClearToolResults(), Summarize()) if nested else Summarize()
+    strategy: Any = [ClearToolResults(), Summarize()] if nested else Summarize()
     options = Options(
         strategy=strategy, summary_prompt="In French, please.", max_summary_tokens=300
     )

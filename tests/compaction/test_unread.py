@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import plan, refused
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Shorten, Summarize
+from compacter import ClearToolResults, Compacter, CompactionPlan, Shorten, Summarize
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 
@@ -188,6 +188,6 @@ def test_a_chain_ends_where_the_request_fits(first: Any, name: str) -> None:
     """The next strategy of a chain is not tried once the request fits."""
     talk = [*OLDER, *look(4_000), *look(4_000), *look(4_000), say("user", 10)]
 
-    _, events = requests(talk, 10_000, strategy=Chain(first, Summarize()))
+    _, events = requests(talk, 10_000, strategy=[first, Summarize()])
 
     assert [event.strategy for event in events if hasattr(event, "strategy")] == [name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import os
 import re
 import shutil
@@ -108,12 +109,9 @@ def namespace(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is not a failing memory: tests of that say their own ``deadline``, and a pause
-    outlasts a test.
-    """
-    monkeypatch.setattr("compacter.memory.stored.PAUSE", 600.0)
+    """A busy machine is not a failing memory: tests of that say their own ``deadline``."""
     for kind in SQLiteMemory, RedisMemory:
-        defaults = kind.__init__.__kwdefaults__
+        defaults = inspect.unwrap(kind.__init__).__kwdefaults__
         assert defaults is not None
         monkeypatch.setitem(defaults, "deadline", 60.0)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sqlite3
 import stat
 import threading
@@ -216,6 +217,54 @@ def test_a_reader_neither_waits_nor_fails_while_another_process_writes(path: Pat
     finally:
         writer.execute("ROLLBACK")
         writer.close()
+
+
+def test_a_write_is_not_forced_to_the_disk_and_no_reader_waits_for_it(path: Path) -> None:
+    """A hundred times as fast as a write that is."""
+    memory = SQLiteMemory(path)
+    memory.save(record())
+    for file in (memory._reading, memory._writing):
+        assert file.run(lambda database: database.execute("PRAGMA synchronous").fetchone()) == (0,)
+        mode = file.run(lambda database: database.execute("PRAGMA journal_mode").fetchone())
+        assert mode == ("wal",)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    try:
+        assert list(memory.find(["k"])) == [record()]
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+
+
+def test_another_file_in_its_place_is_noticed_at_once(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    memory.save(record())
+    other = SQLiteMemory(path.with_name("other.db"))
+    other.save(record("other"))
+    other.close()
+    path.with_name("other.db").replace(path)
+    for file in path.parent.glob("memory.db-*"):
+        file.unlink()
+    assert list(memory.find(["k"])) == []
+    assert list(memory.find(["other"])) == [record("other")]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_neither_uses_nor_closes_its_parents_connection(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    memory.save(record())
+    before = memory._writing._open
+    assert before is not None
+    child = os.fork()
+    if child == 0:  # pragma: no cover - in the child
+        memory.save(record("child"))
+        is_kept = memory._writing._open is not before
+        before.execute("SELECT 1")  # It is still open.
+        os._exit(0 if is_kept else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    memory.save(record("parent"))
+    assert memory._writing._open is before
+    assert {one.key for one in memory.find(["k", "child", "parent"])} == {"k", "child", "parent"}
 
 
 def test_many_objects_may_open_a_new_file_at_once(path: Path) -> None:

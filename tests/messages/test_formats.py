@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dialects import parts_of
+from tests.dialects import DIALECTS, PICTURE, parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import get_format
@@ -194,3 +194,33 @@ def test_real_conversations_are_read_whole(data: Path) -> None:
             assert [reader.size(message) for message in messages] == outline.sizes
             assert all(reader.rewrite(m, lambda _kind, text, _name: text) is m for m in messages)
             assert outline.steps[0] == 0
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_media_are_replaced_by_notes_and_everything_else_stays(name: str) -> None:
+    dialect = DIALECTS[name]
+    form = dialect.format
+    picture = dialect.picture()
+    left = form.without_media(picture)
+    assert PICTURE not in json.dumps(left, default=str)
+    assert form.size(left) > 0
+    assert form.kind(left) is form.kind(picture)
+    for message in dialect.one_of_each():
+        if not any(part.kind == "media" for part in form.all_parts(message, 0)):
+            assert form.without_media(message) is message
+
+
+def test_a_picture_in_a_result_is_replaced_and_its_text_stays() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": PICTURE}
+    text = {"type": "text", "text": "page 1"}
+    block: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": "c1",
+        "content": [text, {"type": "image", "source": source}],
+    }
+    left = get_format("anthropic").without_media({"role": "user", "content": [block]})
+    (result,) = left["content"]
+    assert result["tool_use_id"] == "c1"
+    assert result["content"][0] is text
+    assert result["content"][1]["type"] == "text"
+    assert block["content"][1]["source"] is source

@@ -10,7 +10,7 @@ import pytest
 from tests.kit import refusals
 
 from compacter import Compacter
-from compacter.messages.refusals import NO_ROOM, detect_in_reply
+from compacter.messages.refusals import EMPTY, NO_ROOM, detect_empty, detect_in_reply
 from compacter.overflow import TokenLimit
 
 TEXT = "prompt is too long: 9000 tokens > 8192 maximum"
@@ -101,10 +101,18 @@ def test_a_reply_cut_off_after_a_few_tokens_may_have_had_no_room(
 
 QUIET: dict[str, dict[str, Any]] = {
     "openai": {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": None},
-    "responses": {"object": "response", "status": "completed", "output": []},
-    "anthropic": {"type": "message", "content": [], "stop_reason": "end_turn"},
-    "gemini": {"candidates": [{"finishReason": "STOP"}]},
-    "bedrock": {"output": {"message": {"content": []}}, "stopReason": "end_turn"},
+    "responses": {
+        "object": "response",
+        "status": "completed",
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": "x"}]}],
+    },
+    "anthropic": {
+        "type": "message",
+        "content": [{"type": "text", "text": "x"}],
+        "stop_reason": "end_turn",
+    },
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}]},
+    "bedrock": {"output": {"message": {"content": [{"text": "x"}]}}, "stopReason": "end_turn"},
     "ollama": {"message": {"role": "assistant", "content": "x"}, "done": True},
     "own": {"answer": "x"},
 }
@@ -133,3 +141,57 @@ def test_a_reply_of_ollama_with_counts_is_searched_for_them() -> None:
     compacter.wrap(lambda messages: reply)(messages=[{"role": "user", "content": "x"}])
     assert compacter._state.last_reply is not None
     assert compacter._state.last_reply[0] == 7
+
+
+def gemini(parts: list[Any] | None, written: int = 0, finish: str = "STOP") -> dict[str, Any]:
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": written}
+    content = None if parts is None else {"role": "model", "parts": parts}
+    return {"candidates": [{"content": content, "finishReason": finish}], "usageMetadata": usage}
+
+
+def response(output: list[Any], status: str = "completed", written: int = 0) -> dict[str, Any]:
+    usage = {"input_tokens": 9, "output_tokens": written}
+    return {"object": "response", "status": status, "output": output, "usage": usage}
+
+
+BLANK = {"type": "message", "content": [{"type": "output_text", "text": ""}]}
+ANTHROPIC = {"content": [], "stop_reason": "end_turn"}
+CONVERSE = {"output": {"message": {"content": []}}, "stopReason": "end_turn"}
+OLLAMA = {"message": {"role": "assistant", "content": ""}, "done": True, "prompt_eval_count": 9}
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_empty"),
+    [
+        ({**ANTHROPIC, "usage": {"input_tokens": 9, "output_tokens": 0}}, True),
+        ({**ANTHROPIC, "usage": {"input_tokens": 9, "output_tokens": 3}}, False),
+        ({**ANTHROPIC, "stop_reason": "refusal"}, False),
+        ({**ANTHROPIC, "content": [{"type": "thinking", "thinking": "hm"}]}, False),
+        (response([]), True),
+        (response([BLANK]), True),
+        (response([BLANK], written=3), False),
+        (response([{"type": "reasoning", "summary": []}]), False),
+        (response([{"type": "function_call", "name": "look"}]), False),
+        (response([], "in_progress"), False),
+        (gemini([]), True),
+        (gemini(None), True),
+        (gemini([{"text": ""}]), True),
+        (gemini([], 2), False),
+        (gemini([], finish="SAFETY"), False),
+        (gemini([{"functionCall": {"name": "look", "args": {}}}]), False),
+        (gemini([{"text": "hm", "thought": True}]), False),
+        ({**CONVERSE, "usage": {"inputTokens": 9, "outputTokens": 0}}, True),
+        ({**CONVERSE, "usage": {"inputTokens": 9, "outputTokens": 4}}, False),
+        ({**OLLAMA, "eval_count": 0}, True),
+        ({**OLLAMA, "eval_count": 2}, False),
+        ({"output": "some text"}, False),
+        ({"answer": ""}, False),
+        (["not", "a", "reply"], False),
+        (object(), False),
+        (None, False),
+    ],
+)
+def test_an_empty_reply_is_a_sign_unless_it_says_why(reply: Any, is_empty: bool) -> None:
+    limit = detect_empty(reply)
+    assert (limit is not None) is is_empty
+    assert limit is None or limit.source == EMPTY

@@ -35,7 +35,7 @@ def test_without_the_package_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     monkeypatch.delitem(sys.modules, "compacter.tools.observe.otel")
-    with pytest.raises(ImportError, match=r'pip install "llm-compacter\[otel\]"'):
+    with pytest.raises(ImportError, match=r"pip install opentelemetry-api$"):
         observe.OpenTelemetry  # noqa: B018
 
 
@@ -122,7 +122,7 @@ class TestSpans:
             event.name: event.attributes or {}
             for event in collected.spans()["answer a question"].events
         }
-        names = ("CompactionStarted", "SummaryProgress", "CompactionFailed")
+        names = ("CompactionStarted", "CompactionFailed")
         assert set(events) == {f"compacter.{name}" for name in names}
         assert events["compacter.CompactionFailed"]["error.type"]
 
@@ -194,4 +194,4 @@ def test_where_the_package_is_missing_the_remedy_is_named(root: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False
     )
-    assert 'pip install "llm-compacter[otel]"' in run.stderr
+    assert "pip install opentelemetry-api" in run.stderr

@@ -111,8 +111,15 @@ class Stage:
 
 
 def summaries(messages: Sequence[Chat]) -> list[str]:
-    """The texts of the summary messages among these."""
-    texts = [message["content"] for message in messages if isinstance(message.get("content"), str)]
+    """The texts of the summary messages among these, also of those that were joined to a message of
+    the user's.
+    """
+    contents = [message.get("content") for message in messages]
+    texts = [
+        block if isinstance(block, str) else block.get("text", "")
+        for content in contents
+        for block in (content if isinstance(content, list) else [content or ""])
+    ]
     return [text for text in texts if text.startswith(summary_message.TAG)]
 
 

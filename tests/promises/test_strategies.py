@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import (
-    Chain,
     ClearToolResults,
     Compacter,
     CompactionEvent,
@@ -140,7 +139,7 @@ def test_a_chain_summarizes_a_short_head_before_long_turns_that_stay(talk: type[
     told: list[CompactionEvent] = []
     model = ScriptedModel(window=3_000, style="bedrock")  # states no numbers
     compacter = Compacter(
-        strategy=Chain(ClearToolResults(), Summarize()),
+        strategy=[ClearToolResults(), Summarize()],
         preserve_recent_turns=4,
         compact_ratio=1.0,
         summarizer="extractive",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.effort import times
 from tests.kit import OddModel, strict_roles
 
-from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter import ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
 from compacter.testing import (
@@ -36,8 +36,8 @@ strategies = st.sampled_from(
         Truncate(),
         Shorten(),
         ClearToolResults(keep_recent=1, min_size=60),
-        Chain(ClearToolResults(keep_recent=0), Summarize()),
-        Chain(Truncate(), Shorten()),
+        [ClearToolResults(keep_recent=0), Summarize()],
+        [Truncate(), Shorten()],
     ]
 )
 failures = st.lists(st.sampled_from([None, *get_args(Failure)]), max_size=4)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
 import threading
 from collections.abc import Callable
+from http.client import HTTPConnection
 from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from compacter.serve import create_app
 
@@ -328,12 +331,44 @@ def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) 
             assert address in serving.lines[-1]
 
 
-def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, answering: Any) -> None:
-    server = answering(b"{}", "426 Upgrade Required")
-    mine = (
-        f"Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: "
-        f"13\nSec-WebSocket-Key: {'A' * 22}==\n"
-    )
-    with serve(server.url).send(f"GET /v1/responses HTTP/1.1\nHOST\n{mine}\n") as connection:
-        assert connection.recv(100).startswith(b"HTTP/1.1 426")
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/realtime?model=m", "/healthz"])
+@pytest.mark.parametrize("words", [("Upgrade", "websocket"), ("keep-alive, upgrade", "WebSocket")])
+def test_a_websocket_is_refused_with_the_status_that_means_use_http(
+    passing: Any, path: str, words: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    serving, server = passing
+    headers = {
+        **dict(zip(("Connection", "Upgrade"), words, strict=True)),
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": f"{'A' * 22}==",
+    }
+    with contextlib.closing(HTTPConnection("127.0.0.1", serving.port)) as connection:
+        connection.request("GET", path, headers=headers)
+        refusal = connection.getresponse()
+        assert (refusal.status, refusal.headers["upgrade"]) == (426, "HTTP/1.1")
+        assert json.loads(refusal.read())["error"]["code"] == "no_websockets"
+        kept = connection.sock
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().status == 200
+        assert connection.sock is kept
+    assert server.asked == []
+    assert caplog.records == []  # uvicorn would advise to install a library.
+
+
+def test_another_asgi_server_refuses_websockets_too() -> None:
+    client = TestClient(create_app("http://127.0.0.1:9"), "http://127.0.0.1")
+    with (
+        pytest.raises(WebSocketDenialResponse) as refused,
+        client.websocket_connect("ws://127.0.0.1/v1/responses"),
+    ):
+        pass
+    assert refused.value.status_code == 426
+
+
+def test_an_upgrade_to_another_http_is_ignored(passing: Any) -> None:
+    """Java's client offers HTTP/2 so at each request."""
+    serving, server = passing
+    offer = "Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAEAAEAA\n\n"
+    with serving.send(f"GET /v1/models HTTP/1.1\nHOST\n{offer}") as connection:
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
     assert server.asked[0].header("upgrade") == []

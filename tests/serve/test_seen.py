@@ -104,6 +104,17 @@ def test_a_server_that_takes_requests_says_so(serve: Serve, path: str) -> None:
     assert (status, json.loads(text)) == (200, {"status": "ok"})
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/v1/models"])
+def test_a_request_of_http_1_0_without_a_host_is_answered(passing: Any, path: str) -> None:
+    """As HAProxy and other balancers check a server's health."""
+    assert passing[0].ask(f"GET {path} HTTP/1.0\n\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_request_of_http_1_0_that_names_another_host_is_refused(passing: Any) -> None:
+    got = passing[0].ask("GET /healthz HTTP/1.0\nHost: example.com\n\n")
+    assert got.startswith(b"HTTP/1.1 400 ")
+
+
 def test_no_answer_waits_for_an_acknowledgement(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,12 +13,14 @@ import pytest
 from tests.effort import grows_linearly, repeated
 
 from compacter import Compacter
+from compacter.lines import keep as kept
+from compacter.lines.head import Head
+from compacter.lines.read import clip
 from compacter.messages.parts import Part
 from compacter.messages.replies import Reply
 from compacter.redaction import decode_escapes, redact_secrets
-from compacter.summary import gate, kept, message, prompt
-from compacter.summary.head import Head
-from compacter.text.pieces import clip
+from compacter.summary import gate, message, prompt
+from compacter.summary.message import Summary
 
 INSTRUCTION = prompt.build((), max_tokens=1_000)
 SHORT_INSTRUCTION = prompt.build((), max_tokens=1_000, short=True)
@@ -342,7 +344,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "clean": gate.clean,
     "think": lambda text: gate.clean(f"<think>{text}"),
     "kept": lambda text: kept.keep(
-        Head([Part("user", "text", text), Part("tool", "result", text, "x")]),
+        Head([Part("user", "text", text), Part("tool", "result", text, "x")], Summary()),
         4_000,
         with_story=True,
     ),

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.recall import frame
+from compacter.lines import frame
+from compacter.lines.labels import NAMES, SINCE, WORK
 from compacter.summary import message
-from compacter.summary.head import SINCE
-from compacter.summary.message import NAMES, WORK, Summary, compose, parse, read_out
+from compacter.summary.message import Summary, compose, parse, read_out
 from compacter.summary.prompt import CLOSE, OPEN, PRIOR_CLOSE
 
 QUOTED = compose(Summary("They planned.", ("Rule: Be brief.",), (), "User: hi")).split("\n")

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from compacter.lines.head import Head
 from compacter.messages.parts import Part
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
-from compacter.summary.head import Head
 from compacter.summary.message import NoSummaryError, Summary
 from compacter.summary.write import Writer, quote
 
@@ -49,7 +49,7 @@ def head(count: int = 40, prior: Summary | None = None) -> Head:
     for number in range(1, count):
         text = f"Store room {number} has {number * 7} crates of tiles, and a lift beside it."
         said.append(Part("assistant" if number % 2 else "user", "text", text, "", number))
-    return Head(said, prior)
+    return Head(said, prior or Summary())
 
 
 def writer(**options: Any) -> Writer:
@@ -301,14 +301,16 @@ class TestWithoutAModel:
 
     def test_there_may_be_nothing_to_read(self) -> None:
         with pytest.raises(NoSummaryError, match="nothing can be read"):
-            quote(Head([Part("user", "media", "[image]", "", 0)]), 2_000)
+            quote(Head([Part("user", "media", "[image]", "", 0)], Summary()), 2_000)
 
 
 def test_a_text_weighs_what_its_characters_do() -> None:
     """An English summary of a Chinese talk may have three characters for each of the talk's."""
     talk = [Part("user", "text", "图书馆搬到新楼 Brandis Ohlsen，箱子已经编号。" * 60, "", 0)]
     text = " ".join(f"Brandis moves box {number} for Ohlsen." for number in range(60))
-    summary, asked = written(writer(head=Head(talk), room=1_300, insisted=1_300, size=1_700), text)
+    summary, asked = written(
+        writer(head=Head(talk, Summary()), room=1_300, insisted=1_300, size=1_700), text
+    )
     assert len(text) > 1_700
     assert len(asked) == 1
     assert summary.story == text

@@ -16,7 +16,6 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from tenacity import stop_after_delay
 
 from compacter import (
-    Chain,
     ClearToolResults,
     Compacter,
     CompacterError,
@@ -188,9 +187,7 @@ def options_are_checked() -> None:
         before_compaction=lambda plan: plan.cut > 3,
         redact=lambda text: text,
     )
-    Compacter(
-        strategy=Chain(ClearToolResults(), Summarize()), memory=None, fallback=None, timeout=None
-    )
+    Compacter(strategy=[ClearToolResults(), Summarize()], memory=None, fallback=None, timeout=None)
 
 
 class Window:
@@ -241,3 +238,13 @@ async def results_have_types(error: Exception) -> None:
     assert_type(History([])[0], Any)
     if isinstance(error, CompacterError):
         raise error
+
+
+# Options of a block.
+
+
+async def options_of_a_block_are_typed() -> None:
+    with compacter.using(conversation="t-17", focus="the API") as inside:
+        assert_type(inside, None)
+    compacter.using(focus=17)  # type: ignore[arg-type]
+    compacter.using(fokus="")  # type: ignore[call-arg]

@@ -1,9 +1,8 @@
 """Compactions made ahead: the background task of each conversation, and its state.
 
-A sync program gets daemon threads, an asyncio program tasks of its own loop, and a trio program
-tasks of a nursery that it hands over. At most eight run at once for each ``Compacter``; a
-conversation that finds no place tries again at its next reply. The process may end at any time:
-only the unfinished compactions are lost.
+A sync program gets daemon threads, and an asyncio program tasks of its own loop; under trio none is
+made. At most eight run at once for each ``Compacter``; a conversation that finds no place tries
+again at its next reply. The process may end at any time: only the unfinished compactions are lost.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.call.request import Request
-from compacter.memory.record import prefix_digest
+from compacter.memory.record import prefix_digest, prefix_digests
 from compacter.runtime.io import IO, run
 from compacter.runtime.locks import Lock
 from compacter.runtime.single_flight import Flight, running_loop
 
 if TYPE_CHECKING:
     import asyncio
-
 
 SCOPE = "\0prepared"
 """Added to the scope of a compaction that is not in force yet, so that no call uses it."""
@@ -79,8 +77,6 @@ class Preparations:
     """The preparations of one ``Compacter``. Thread-safe; a forked child begins without any."""
 
     def __init__(self) -> None:
-        self.nursery: Any = None
-        """Nursery for preparations of trio programs."""
         self._lock = Lock()
         self.crowded: set[str] = set()
         """Servers that refused a call while a compaction was made ahead there."""
@@ -123,10 +119,11 @@ class Preparations:
             kept = next(filter(None, earlier), Preparation())
             self._kept[key(len(body))] = kept
         # The messages to compact, and perhaps later ones.
-        continues = prefix_digest(form, body[: kept.count]) == kept.digest
+        first, whole = prefix_digests(form, body, kept.count)
+        continues = first == kept.digest
         if kept.flight is None:
             kept.count = len(body)
-            kept.digest = prefix_digest(form, body)
+            kept.digest = whole
         return kept if continues else None
 
     def begin(
@@ -144,9 +141,8 @@ class Preparations:
             make: Function that makes it; raises no ``Exception``.
             place: The server that makes the summary.
         """
-        is_trio = io.asynchronous and not io.awaits
-        if is_trio and self.nursery is None:
-            return
+        if io.asynchronous and not io.awaits:
+            return  # Under trio a task needs a nursery of the program's.
         loop = running_loop() if io.awaits else None
         thread = threading.get_ident() if io.asynchronous else 0
         flight = Flight(loop, thread)
@@ -167,9 +163,7 @@ class Preparations:
                 flight.release()
 
         try:
-            if is_trio:
-                context.run(self.nursery.start_soon, work)
-            elif loop is not None:
+            if loop is not None:
                 kept.task = loop.create_task(work(), name=_NAME, context=context)
                 # A loop that is closed before the task has ended would report it. asyncio sets this
                 # for its own tasks; see ``asyncio.gather``.
@@ -178,7 +172,7 @@ class Preparations:
                 # A daemon thread: it must not delay the end of the program.
                 start = partial(context.run, lambda: run(work()))
                 threading.Thread(target=start, daemon=True, name=_NAME).start()
-        except RuntimeError:  # The nursery was closed, or there can be no more threads.
+        except RuntimeError:  # There can be no more threads.
             flight.release()
 
     async def drain(self, io: IO, seconds: float | None) -> bool:

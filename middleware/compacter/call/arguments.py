@@ -9,14 +9,13 @@ arguments are in ``option_names.py``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from compacter.call.option_names import (
     BESIDE,
-    CARRIED,
-    CARRIED_PREFIXES,
+    INNER,
     LEFT_OUT,
     MESSAGE_PARAMS,
     NOT_FOR_NATIVE,
@@ -24,6 +23,7 @@ from compacter.call.option_names import (
     PARAM_OF,
     PLACES,
     THINKING,
+    Form,
     forces_call,
     is_off_switch,
 )
@@ -37,6 +37,9 @@ Options: TypeAlias = Mapping[str, Any]
 Prompt: TypeAlias = Sequence[Mapping[str, str]]
 """OpenAI-style messages that ask for a summary."""
 Arguments: TypeAlias = tuple[Args, Named]
+
+
+USUAL = Form()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,8 @@ class Binding:
     declared: Mapping[str, Any] = field(default_factory=dict)
     """Default of each named parameter; ``None`` for a required one."""
     vendors: bool = False
-    """Whether it is a vendor's method; of its options only ``CARRIED`` are copied into a request
-    for a summary."""
+    """Whether it is a vendor's method, which needs none of the options that are left out of a
+    request for a summary."""
     output_param: str = ""
     """Name of the output limit if the call does not set one; empty for the format's own."""
     summary_function: Callable[..., Any] | None = None
@@ -104,8 +107,9 @@ class Binding:
     """
     server: Callable[[], str] = str
     """Returns the kind of client and its base URL; "" for a function, which has neither."""
-    has_one_server: bool = False
-    """Whether ``server`` differs by the caller alone, so that a model has one window."""
+    betas: Callable[[], str] | None = None
+    """Returns what alone of ``server`` can mean another context window; ``None`` if all of it
+    can."""
 
     # -- reading a call ----------------------------------------------------------------------------
 
@@ -135,8 +139,8 @@ class Binding:
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         model = named.get("model") or named.get("model_id") or named.get("modelId")
         server = self.server()
-        places = [f"{path}={value}" for path in PLACES if (value := dig(named, path))]
         options = self.options(named)
+        places = [f"{path}={value}" for path in PLACES if (value := dig(options, path))]
         limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
         output_option = next(iter(limits), self.output_param)
         return CallFacts(
@@ -144,7 +148,7 @@ class Binding:
             messages=self.messages(args, kwargs),
             model=model if isinstance(model, str) else None,
             endpoint=" ".join(filter(None, (server, *places))),
-            place=" ".join(filter(None, ("" if self.has_one_server else server, *places))),
+            place=" ".join(filter(None, (self.betas() if self.betas else server, *places))),
             output_option=output_option,
             output_tokens=limits.get(output_option),
             beside=[value for name, value in options.items() if name in BESIDE and value],
@@ -177,10 +181,10 @@ class Binding:
         prompt: Prompt,
         limit: int,
         prefix: Sequence[Message] | None = None,
-        option: str | None = None,
+        form: Form = USUAL,
     ) -> Arguments:
         """Return the arguments of a request to the same model for a summary of at most ``limit``
-        tokens. The limit goes into ``option`` if the server has refused the usual one.
+        tokens, in the ``form`` that the server takes.
 
         With a ``prefix``, the request continues the call's own messages: it has the same system
         prompt, tools and messages, then the prompt's instruction, so that the provider's prompt
@@ -195,10 +199,13 @@ class Binding:
             # budget.
             budget = first(facts.named, THINKING)
             limit += max(budget, 0) if isinstance(budget, int) else 0
-        extra[facts.output_option or wire.output_option if option is None else option] = limit
-        args, options = self.keep(args, kwargs, native=prefix is not None)
+        usual = facts.output_option or wire.output_option
+        extra[usual if form.limit is None else form.limit] = limit
+        args, options = self.keep(args, without(kwargs, form.without), native=prefix is not None)
         streams = self.declared.get("stream") and "stream" not in facts.named
-        if not self.vendors and (streams or "stream" in kwargs):
+        if form.streams:
+            extra["stream"] = True
+        elif not self.vendors and (streams or "stream" in kwargs):
             options["stream"] = False
         extra = {
             name: value
@@ -215,20 +222,32 @@ class Binding:
         """
 
         def choose(name: str, value: object) -> object:
+            if name in INNER and isinstance(value, Mapping):
+                return self._choose_members(value, native=native)
             if self.keeps(name, value, native=native):
                 return value
             return False if name == "stream" else self.declared.get(name)
 
-        return (*map(choose, self.positional, args), *args[len(self.positional) :]), {
+        # OpenAI takes metadata only with what it stores.
+        kwargs = without(kwargs, ("metadata",) if kwargs.get("store") else ())
+        kept = {
             name: choose(name, value)
             for name, value in kwargs.items()
             if self.keeps(name, value, native=native)
             or (name in self.declared and not self.vendors)
         }
+        chosen = (*map(choose, self.positional, args), *args[len(self.positional) :])
+        return chosen, {name: kept[name] for name in kept if name not in INNER or kept[name]}
+
+    def _choose_members(self, options: Options, *, native: bool) -> Options:
+        """Return the members of an option that a request for a summary keeps."""
+        return {
+            name: value for name, value in options.items() if self.keeps(name, value, native=native)
+        }
 
     def keeps(self, name: str, value: object, *, native: bool) -> bool:
-        """Return whether a request for a summary keeps an option: any of ``CARRIED``, and for a
-        user's own function any whose name no vendor uses.
+        """Return whether a request for a summary keeps an option: any but those of ``LEFT_OUT``,
+        and of these one that disables something.
 
         With ``native`` the request continues the call's messages, and keeps every option that is
         part of the prompt.
@@ -237,9 +256,7 @@ class Binding:
             return True
         if native:
             return name not in NOT_FOR_NATIVE and not forces_call(name, value)
-        if name in CARRIED or name.startswith(CARRIED_PREFIXES):
-            return True
-        return not self.vendors and name not in LEFT_OUT
+        return name not in LEFT_OUT
 
 
 def bind(
@@ -303,6 +320,28 @@ def needs_list(messages: object, *, histories: bool = True) -> bool:
         and isinstance(messages, Iterable)
         and not hasattr(type(messages), "model_fields")
     )
+
+
+def without(kwargs: Options, names: Collection[str]) -> Options:
+    """Return the arguments without the options of these names, whether they are arguments
+    themselves or members of one.
+    """
+    if not names:
+        return kwargs
+    return {
+        name: {each: of for each, of in value.items() if each not in names}
+        if isinstance(value, Mapping)
+        else value
+        for name, value in kwargs.items()
+        if name not in names
+    }
+
+
+def options_of(kwargs: Options, messages_param: str) -> list[str]:
+    """Return the names of a call's options and of their members, without its model and messages."""
+    inner = (value for value in kwargs.values() if isinstance(value, Mapping))
+    names = {*kwargs, *(name for value in inner for name in value)}
+    return sorted(names - {messages_param, "model", "modelId"})
 
 
 def characters_sent(value: object) -> int:

@@ -8,35 +8,38 @@ effects of ``effects.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
+from compacter.call.attempt import Attempt
 from compacter.call.effects import Find, Forget, Prepare, Send
 from compacter.call.incompressible import advice
 from compacter.call.reduce import (
-    Attempt,
     compact_early,
     compact_for_quotes,
     enforce_prepared,
     reduce_request,
 )
 from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
+from compacter.call.unsaid import is_believed, make_smaller
 from compacter.compaction.sizes import MARGIN
 from compacter.effects import Flow
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation, Trigger
-from compacter.messages.refusals import NO_ROOM, SEALED
+from compacter.messages.refusals import CUT, LOST, NO_ROOM, SEALED, UNSAID
 from compacter.messages.replies import Reply, tokens_read
 from compacter.options import TriggerFacts
+from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compacter.overflow import TokenLimit
-
+CUT_OFF = TokenLimit(source=CUT)
 _FULL = 0.98
 """Share of the window from which prompt and reply count as filling it, as servers reserve a few
 tokens."""
@@ -65,7 +68,9 @@ class Call(Attempt):
             yield from self._compact_late()
         reply = yield from self._send_with_quotes()
         if self._limit_of(reply) is None:
-            return (yield from self._accept(reply.raw))
+            if reply.error is not None:
+                raise reply.error
+            return (yield from self.accept(reply.raw))
         state.last_attempt_at_call = state.calls
         return (yield from self.recover(reply))
 
@@ -80,12 +85,16 @@ class Call(Attempt):
         stop = stop_after_attempt(1 + most) if isinstance(most, int) else most
         rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
         while (limit := self._limit_of(reply)) is not None:
+            if limit.source in UNSAID:
+                return (yield from self._try_smaller(reply, limit))
+            self.refused = self.request.size
             self.limit = calibrate(self.request, self.calibration, limit)
             error = reply.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 reason = "no rounds are left" if self.tried else "max_retries=0"
                 return (yield from self._give_up(reply, reason))
+            self.is_last = _stops_after(stop, rounds)
             rounds.prepare_for_next_attempt()
             try:
                 done = yield from reduce_request(self, error)
@@ -93,10 +102,49 @@ class Call(Attempt):
                 # If it has no cause, name the error that made the summary necessary.
                 raise failure from failure.__cause__ or reply.error
             if not done:
-                return (yield from self._give_up(reply, "nothing more can be reduced"))
+                reason = "nothing more can be reduced"
+                if self.is_hopeless(self.target()):
+                    reason = "what must stay is too large by itself"
+                return (yield from self._give_up(reply, reason))
             self.tried.append(done)
             reply = yield from self._send_with_quotes()
+        if reply.error is not None:
+            raise reply.error
+        self.calibration.take(tokens_read(reply.raw))
+        self.note_answer()
         return reply.raw
+
+    def _try_smaller(self, first: Reply, limit: TokenLimit) -> Flow[object]:
+        """Send a smaller request once after a sign that the first one may have been too long.
+
+        If it does not help, return the first reply, or raise its exception with a note, and forget
+        the compaction. No window is learnt.
+        """
+        request = self.request
+        self.state.doubted_size = request.size
+        self.limit = limit
+        done = yield from make_smaller(self, limit)
+        if done:
+            self.tried.append(done)
+            with suppress(Exception):  # The first one is raised.
+                reply = yield from self._send_with_quotes()
+                if reply.token_limit is None or reply.token_limit.source not in UNSAID:
+                    self.state.doubted_size = 0
+                    return (yield from self.recover(reply))
+            yield from Forget()
+            reason = f"{limit.source}; a smaller request did not help"
+            yield from self.emit(RetriesExhausted, rounds=1, reason=reason, attempt=1)
+        self.request = request
+        if first.error is None:
+            return first.raw
+        if done:
+            add_note(
+                first.error,
+                f"compacter tried a smaller request, as {limit.source} may mean that this one is "
+                f"too long, and that did not help ({done}). If it does mean that, say so with the "
+                "option detect.",
+            )
+        raise first.error
 
     def _limit_of(self, reply: Reply) -> TokenLimit | None:
         """Return the token limit of a reply; ``None`` without one, or if the reply was cut off for
@@ -104,16 +152,23 @@ class Call(Attempt):
 
         The window is full if the reply is below the caller's output limit, and prompt and reply
         fill the window. If the window is unknown, it counts as full when the reply has one token at
-        most.
+        most. If no output limit was asked for, it may be full, see ``unsaid.py``.
         """
         limit = reply.token_limit
+        if limit is not None and limit.source in UNSAID:
+            return limit if is_believed(self, limit) else None
+        if limit is not None and limit.source == LOST:
+            return None if self.request.conversation.last_user is None else limit
         if limit is None or limit.source != NO_ROOM:
             return limit
         written = limit.output_tokens or 0
         used = written + (limit.input_tokens or 0)
         window = self.calibration.window
         is_full = used >= window * _FULL if window else written <= 1
-        return limit if is_full and written < (self.request.output_tokens or inf) else None
+        if is_full and written < (self.request.output_tokens or inf):
+            return limit
+        may_be = not window and not self.request.output_tokens
+        return CUT_OFF if may_be and is_believed(self, CUT_OFF) else None
 
     def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
         """Raise the provider's own exception, with a note; return the reply if it stated the
@@ -122,11 +177,12 @@ class Call(Attempt):
         limit = self.limit
         is_sealed = limit.source == SEALED
         rounds = len(self.tried)
+        if self.is_vetoed:
+            reason = "before_compaction vetoed the compaction"
         if refused.error and is_sealed and not rounds:
             raise refused.error
-        target = self.target()
-        if rounds and target is not None and self.staying > target:
-            self.state.incompressible_size = self.staying
+        if rounds:
+            self.give_up()
         yield from self.emit(
             RetriesExhausted,
             rounds=rounds,
@@ -140,7 +196,12 @@ class Call(Attempt):
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        helps = "" if is_sealed else advice(self.request, self.calibration, limit.limit)
+        is_hopeless = self.is_hopeless(self.target())
+        helps = ""
+        if not is_sealed:
+            helps = advice(self.request, self.calibration, limit.limit, is_hopeless=is_hopeless)
+        if self.is_vetoed:
+            helps = " What helps: let before_compaction return the plan, or no value."
         add_note(
             refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
         )
@@ -150,8 +211,9 @@ class Call(Attempt):
 
     def _compact_late(self) -> Flow[None]:
         """Compact because the previous call's stream ended in a token limit."""
-        if self.limit.limit:
-            self.calibration.state_window(self.limit.limit)
+        limit = self.limit
+        if limit.limit and not self.calibration.state_window(limit.limit):
+            self.limit = replace(limit, limit=None)
         target = self.target()
         fits = target is not None and self.request.conversation.size <= target
         if not fits and self.options.max_retries != 0:
@@ -166,15 +228,18 @@ class Call(Attempt):
             return
         state = self.state
         limit = self.sizes.trigger
-        if isinstance(trigger, float) and limit is None:
+        calibration = self.calibration
+        window = inf if self.sizes.tries_window else calibration.window or inf
+        if isinstance(trigger, float) and calibration.window is None:
             yield from self._warn_of_unknown_window("threshold")
         if state.calls == 1:
             return
         tokens = yield from self._estimate_tokens()
         if callable(trigger) and (yield from self._decides(trigger, tokens)):
             limit = tokens
-        due = min(limit or inf, (self.calibration.window or inf) * MARGIN)
+        due = min(limit or inf, window * MARGIN)
         if tokens >= due and (yield from enforce_prepared(self)):
+            calibration.compactions += 1
             tokens = yield from self._estimate_tokens()
         if limit is None:
             return
@@ -184,6 +249,8 @@ class Call(Attempt):
         if self.in_cool_down and tokens < limit * _FAR_OVER:
             yield from self.emit(CompactionSkipped, trigger="threshold", reason="cool_down")
         elif (yield from compact_early(self, max(1, target - self.request.overhead), "threshold")):
+            # An option below the window never tries it.
+            calibration.compactions += not isinstance(trigger, int) or limit < trigger
             left = yield from self._estimate_tokens()
             state.stuck_size = self.request.size if left >= limit else 0
 
@@ -239,29 +306,30 @@ class Call(Attempt):
         """
         request = self.request
         room = self.sizes.room
-        # If the last try is refused because of quotes, the request cannot be sent again without
-        # them.
-        is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
         if (
             self.quotes
             and self.options.recall is not None
             and request.is_compacted
-            and not (is_last and room is None)
+            # If the last try is refused because of quotes, the request cannot be sent again without
+            # them.
+            and not (self.is_last and (room is None or self.calibration.is_bracketed))
             and request.conversation.last_user is not None
         ):
             wanted, free = self.room_for_quotes()
             free = min(wanted, free)
             text = yield from self.quote(free)
-            if not text and room is not None and free < min(wanted, _ENOUGH):
+            is_full = room is not None and free < min(wanted, _ENOUGH)
+            if not text and is_full and not self.sizes.tries_window:
                 yield from compact_for_quotes(self, free)
         request = self.request
         return (yield from Send(request.sent, request.options_sent))
 
-    def _accept(self, raw: object) -> Flow[object]:
+    def accept(self, raw: object) -> Flow[object]:
         """Calibrate by the usage of the reply, and return the reply."""
         request = self.request
         calibration = self.calibration
         calibration.take(tokens_read(raw))
+        self.note_answer()
         # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
         # the model is known, a history is not read for its size alone: that takes too long.
         options = self.options
@@ -278,6 +346,14 @@ class Call(Attempt):
         if prepares:
             yield from self._begin_ahead(tokens)
         return raw
+
+    def inspect(self, raw: object) -> Flow[None]:
+        """Read the reply to a call that was sent unread."""
+        if self.options.prepare_tokens is None:
+            yield from self.read_usage(raw)
+        else:
+            self.state.calls += 1
+            yield from self.accept(raw)
 
     def read_usage(self, raw: object) -> Flow[int]:
         """Return the tokens that the server has read. Return 0 if the reply does not state them, or
@@ -309,3 +385,10 @@ class Call(Attempt):
             yield from self._warn_of_unknown_window("prepared")
         else:
             yield from Prepare(self.request, *ahead)
+
+
+def _stops_after(stop: Callable[[RetryCallState], bool], rounds: RetryCallState) -> bool:
+    """Return whether tenacity would stop if the next request was refused too."""
+    following = copy(rounds)
+    following.attempt_number += 1
+    return bool(stop(following))

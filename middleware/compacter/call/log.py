@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import re
-import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +29,7 @@ from compacter.events import (
 )
 from compacter.manual import page
 from compacter.options import Options
+from compacter.runtime.io import imported
 
 Level = Literal["debug", "info", "warning"]
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
@@ -122,7 +122,7 @@ class Log:
         """
         number = getattr(logging, level.upper())
         logger = self._options.logger
-        structlog = sys.modules.get("structlog")
+        structlog = imported("structlog")
         if logger is None:
             logger = logging.getLogger("compacter")
             if structlog is not None and structlog.is_configured():

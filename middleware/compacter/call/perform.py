@@ -13,17 +13,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call import ahead
+from compacter.call.attempt import Attempt
 from compacter.call.effects import Find, FindPrepared, Forget, Prepare, Save, Send
 from compacter.call.pump import pump
-from compacter.call.reduce import Attempt, compact_ahead
+from compacter.call.reduce import compact_ahead
 from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.sizes import Calibration
-from compacter.effects import Approve, Ask, Effect, Emit, Quote
+from compacter.effects import Approve, Ask, Effect, Emit, Quote, Restore
+from compacter.errors import FunctionError
 from compacter.events import (
     CompactionEvent,
     CompactionStarted,
@@ -31,14 +34,15 @@ from compacter.events import (
     PassagesRecalled,
 )
 from compacter.memory.match import View
-from compacter.memory.record import Record, prefix_digest
+from compacter.memory.record import Record, conversation_digest, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
+from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
-    from compacter.recall.frame import Quotation
+    from compacter.lines.frame import Quotation
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
@@ -84,7 +88,11 @@ class Performer(Sender):
 
     async def perform(self, effect: Effect[Any], /) -> Any:
         """Carry out an effect, and return its answer."""
-        return await _METHODS[type(effect)](self, effect)
+        answer = await _METHODS[type(effect)](self, effect)
+        if isinstance(answer, View) or (isinstance(effect, Send) and answer.token_limit):
+            # So far the history was only read. What follows takes many times as long.
+            self.large = self.large or (self.io.asynchronous and is_large(self.request.original))
+        return answer
 
     async def _compute(self, work: Callable[[], T], *, slow: object = False) -> T:
         """Return the result of a computation; run it in a thread if it is ``slow`` or the history
@@ -131,9 +139,26 @@ class Performer(Sender):
         answer: object = None
         with self.state.safely("hook"):
             answer = await self.io.hook(hook, replace(plan))
+            if not isinstance(answer, (CompactionPlan, bool, NoneType)):
+                raise FunctionError(
+                    f"before_compaction returned {type(answer).__name__}; return the plan, "
+                    "with another cut if need be, False for a veto, or None"
+                )
         if answer is False:
             return None
         return answer if isinstance(answer, CompactionPlan) else plan
+
+    async def restore(self, event: CompactionEvent) -> Sequence[Message]:
+        """Return the messages that ``after_compaction`` wants back; none if it fails."""
+        hook: Any = self.state.options.after_compaction
+        with self.state.safely("hook"):
+            answer = await self.io.hook(hook, event.model_copy())
+            if not isinstance(answer, (list, tuple, NoneType)):
+                raise FunctionError(
+                    f"after_compaction returned {type(answer).__name__}; return a list of messages"
+                )
+            return answer or ()
+        return ()
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -147,6 +172,14 @@ class Performer(Sender):
                 await self._lead(await self._compute(digest))
             self._spent += time.monotonic() - began
         view = await self._view()
+        if not head and not self.is_ahead:
+            for _ in range(
+                self.state.take_forget(conversation_digest(self.request.openings or ()))
+            ):
+                if view is None:
+                    break
+                await self._forget(view.source)
+                view = await self._view()
         if view is not None and asked.is_counted:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -158,7 +191,7 @@ class Performer(Sender):
 
     async def _view(self) -> View | None:
         """Return the view of the compaction in force, or of the one made ahead."""
-        view: View | None = await self._use_memory("view")
+        view: View | None = await self._use_memory("view", self.request.openings)
         if view is not None:
             self.calibration.assume_window(view.window)
         return view
@@ -177,10 +210,14 @@ class Performer(Sender):
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""
+        while self._made:
+            await self._forget(self._made.pop())
+
+    async def _forget(self, record: Record) -> None:
         matcher = self.state.matcher
-        while matcher is not None and self._made:
+        if matcher is not None:
             with self.state.safely("memory"):
-                await matcher.forget(self._made.pop(), io=self.io)
+                await matcher.forget(record, io=self.io)
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it
@@ -278,6 +315,8 @@ class Performer(Sender):
                 return
             if self.place in preparations.crowded:
                 return
+            # The call was perhaps too quick to leave the loop; a compaction is not.
+            self.large = self.io.asynchronous and is_large(asked.request.messages)
             request = await self._compute(partial(ahead.copy_of, asked.request))
             maker = replace(self, request=request, is_ahead=True)
             # Without a fallback: a failing summarizer is asked again when the compaction is due.
@@ -355,6 +394,7 @@ _METHODS: Mapping[type[Effect[Any]], Callable[[Performer, Any], Awaitable[Any]]]
     Forget: lambda handlers, _: handlers.forget(),
     Prepare: Performer.prepare,
     Quote: Performer.quote,
+    Restore: lambda handlers, effect: handlers.restore(effect.event),
     Save: lambda handlers, effect: handlers.remember(effect.after),
     Send: lambda handlers, effect: handlers.send(effect.messages, effect.options),
 }

@@ -8,19 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from json import JSONEncoder
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.conversation import Conversation, join_users, origins_of
+from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
-from compacter.recall.weight import tokens, tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
+    from compacter.lines.archive import Archive
     from compacter.overflow import TokenLimit
-    from compacter.recall.archive import Archive
 
 LEAST_CUT = 200
 """Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that
@@ -36,7 +37,7 @@ MOST_OF_ESTIMATE = 3.0
 # calibration expects.
 _CUT_SHARE = 0.6
 # Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
-_MOST_CHARACTERS = 7.0
+MOST_CHARACTERS = 7.0
 # Histories for which three integers are kept.
 _MOST_MEASURED = 256
 # Number of newest messages that decide the script of a conversation.
@@ -63,6 +64,8 @@ class Request:
     model: str | None = None
     digest: str = ""
     """Digest of the conversation, equal in all of its calls."""
+    openings: tuple[bytes, ...] | None = None
+    """Digests of the first original messages, by which records are found."""
     find_pinned: Callable[[Sequence[Message]], tuple[int, ...]] = lambda _: ()
     """Returns the indexes of the pinned messages."""
     rules: tuple[str, ...] = ()
@@ -113,6 +116,11 @@ class Request:
         return self.messages is not self.original or bool(self.archive)
 
     @property
+    def alternates(self) -> bool:
+        """Whether user and assistant must alternate."""
+        return self.format.alternates if self.alternate is None else self.alternate
+
+    @property
     def offers_recall(self) -> bool:
         """Whether it is sent with the tool ``recall``."""
         return bool(self.tools) and self.is_compacted
@@ -142,9 +150,13 @@ class Request:
             at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if self.quotes:
-            from compacter.recall.frame import place
+            from compacter.lines.frame import place
 
             messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
+        if self.is_compacted and self.alternates:
+            # The changes above have made other objects.
+            origins = origins_of(self.original, self.messages)
+            messages = join_users(self.format, messages, origins, self.conversation.prior)
         return messages if self.sealed else self.format.without_sealed(messages)[0]
 
     def output_that_counts(self, limit: TokenLimit) -> int:
@@ -171,10 +183,17 @@ class ConversationState:
     stuck_size: int = 0
     """Size of a request, in characters, that a compaction before any refusal left above the
     threshold, or without room for quotes. It is compacted again once it has grown."""
+    refused_size: int = 0
+    """Size of the request, in characters, whose refusal without numbers ended the last call; 0 if
+    the last call was answered."""
     incompressible_size: int = 0
-    """Size of the messages that had to stay, in characters, when a call was given up although its
-    history was compacted; 0 if no call was. Another compaction would not help while they are as
-    large."""
+    """Size of what had to stay, in characters, when a call was given up although its history was
+    compacted; 0 if no call was. Another compaction would not help while it is as large."""
+    refused_by: Calibration | None = None
+    """Calibration of the model that refused these sizes."""
+    doubted_size: int = 0
+    """Size of the request, in characters, after which a smaller one was tried on a mere sign, and
+    did not help. No sign is believed until a larger request has been answered."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 
@@ -209,7 +228,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     """Calibrate by the numbers of the error that refused a request, and return the token limit with
     its input tokens filled in.
 
-    A stated size that is only a bound is ignored, and removed from the input tokens.
+    A stated size that is only a bound is ignored, and removed from the input tokens; so is a limit
+    that cannot be.
     """
     if limit.source == SEALED:
         return limit  # It states no sizes.
@@ -218,8 +238,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
         used = None
     elif used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
-    if limit.limit:
-        calibration.state_window(limit.limit)
+    if limit.limit and not calibration.state_window(limit.limit):
+        limit = replace(limit, limit=None)
     size = request.size
     if used:
         is_believed = size >= used * _DENSE
@@ -231,8 +251,9 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
             is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
         if is_believed:
             calibration.learn(size, used, request.tokens_of_one)
-    elif not limit.limit:
-        calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
+    if not limit.limit:
+        estimate = size * calibration.tokens_of_one(request.tokens_of_one)
+        calibration.refuse(used or int(estimate))
     return replace(limit, input_tokens=used)
 
 
@@ -246,7 +267,7 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
     learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
     return (
         calibration.tokens(characters)
-        if characters > tokens * max(learnt, _MOST_CHARACTERS)
+        if characters > tokens * max(learnt, MOST_CHARACTERS)
         else None
     )
 
@@ -258,11 +279,24 @@ def may_be_cut(
     earlier: dict[int, tuple[int, int, int]],
 ) -> bool:
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
-    and, beside them, other arguments.
+    and, beside them, other arguments; ``earlier`` is as for ``measure``.
 
     Decides by the size of the data, without reading the messages; if True, the call checks more
-    closely. ``earlier`` keeps three integers of each history, by its first message, so that only
-    the new messages of a longer history are measured.
+    closely.
+    """
+    return measure(messages, beside, earlier) > tokens * MOST_CHARACTERS
+
+
+def measure(
+    messages: Sequence[Message],
+    beside: Sequence[object],
+    earlier: dict[int, tuple[int, int, int]],
+) -> float:
+    """Return the size in JSON of messages and of other arguments beside them, rather more than the
+    characters that a model reads; infinite if that is not known.
+
+    ``earlier`` keeps three integers of each history, by its first message, so that only the new
+    messages of a longer history are measured.
     """
     count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
     if count > len(messages) or id(messages[count - 1]) != last:
@@ -271,11 +305,11 @@ def may_be_cut(
         most += len(_encode(messages[count:]))
         overhead = len(_encode(beside))
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
-        return True
+        return inf
     if len(earlier) >= _MOST_MEASURED:
         earlier.clear()
     earlier[id(messages[0])] = len(messages), id(messages[-1]), most
-    return most + overhead > tokens * _MOST_CHARACTERS
+    return most + overhead
 
 
 def _members(value: Any) -> dict[str, Any]:

@@ -9,16 +9,19 @@ from functools import partial
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, Named
-from compacter.call.option_names import other_limit
+from compacter.call.arguments import USUAL, Args, Binding, Named, options_of
+from compacter.call.option_names import Form, other_form
 from compacter.call.request import ConversationState, Request
 from compacter.call.state import GiveUps, State
+from compacter.compaction.conversation import join_users, origins_of
 from compacter.effects import Ask
 from compacter.events import PreparationFailed
 from compacter.messages.fields import dig, first
 from compacter.messages.format import Message
-from compacter.messages.replies import Reply, chunk_text, read_reply
+from compacter.messages.refusals import UNSAID
+from compacter.messages.replies import Reply, read_reply, read_stream
 from compacter.options.checks import ASKED, taken
+from compacter.overflow.signals import signals_of
 from compacter.runtime import models
 from compacter.runtime.io import IO, is_kind
 from compacter.runtime.single_flight import LONGEST_WAIT
@@ -26,6 +29,8 @@ from compacter.runtime.single_flight import LONGEST_WAIT
 _CROWDED = "the server takes one request at a time; none is made ahead there from now on"
 # Statuses of a server that accepts no further request now: too many, not available, overloaded.
 _BUSY = (429, 503, 529)
+# Statuses that are not about the form of a request.
+_OTHER_REASONS = (401, 402, 403, 408, 429, 502, 503, 504, 529)
 _STATUS = (
     "status_code",
     "response.status_code",
@@ -65,10 +70,26 @@ class Sender:
     an earlier call."""
     last: Reply | None = None
     """Last reply of the wrapped function."""
+    raised: list[Exception] = field(default_factory=list)
+    """Exceptions of the wrapped function."""
     cached_tokens: int = 0
     """Tokens that the provider has read from its cache, of the requests for the present summary."""
 
     # -- the wrapped function ----------------------------------------------------------------------
+
+    def take(self, reply: Reply | None) -> None:
+        """Take the reply of a quiet call as the last one."""
+        self.last = reply
+        if reply is not None and reply.error is not None:
+            self.raised.append(reply.error)
+
+    def hands_back(self, error: Exception) -> bool:
+        """Return whether the wrapped function has raised an exception, which then counts as the
+        last reply.
+        """
+        is_own = any(error is each for each in self.raised)
+        self.last = Reply(error=error) if is_own else self.last
+        return is_own
 
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
@@ -80,7 +101,9 @@ class Sender:
         that server.
         """
         last = self.last
-        if last is not None and last.token_limit is not None and last.error is None:
+        limit = None if last is None or last.error is not None else last.token_limit
+        # A stream that has ended without content may be handed back; it was read to its end.
+        if last is not None and limit is not None and limit.source not in UNSAID:
             await streams.close(self.io, last.raw)
         args = self.args
         kwargs = self.kwargs
@@ -114,6 +137,7 @@ class Sender:
             quiet = self.binding.quiet
             self.last = await streams.opened(self.io, raw, detect, quiet, self.note_late)
         except Exception as error:
+            self.raised.append(error)
             self.last = Reply(token_limit=detect(error), error=error)
             if self.last.token_limit is None:
                 raise
@@ -133,7 +157,7 @@ class Sender:
         self, question: Ask, seconds: float | None, *, is_second: bool = False
     ) -> Reply:
         """Send a prompt, wait ``seconds`` at most, and add its costs to the totals. If the server
-        refuses the output limit, send the prompt once more with another.
+        refuses the form of the request, send the prompt once more in another.
         """
         totals = self.state.totals
         request, blocks = await self._summary_request(question)
@@ -141,10 +165,15 @@ class Sender:
         try:
             raw = await self.io.ask(request, seconds, blocks=blocks)
         except Exception as error:
-            if is_second or not self._learn_output_limit(error, question):
+            form = self._form
+            if not self._learn_form(error, question) or is_second:
                 raise
-            return await self.request_summary(question, seconds, is_second=True)
-        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
+            try:
+                return await self.request_summary(question, seconds, is_second=True)
+            except Exception:
+                self.state.forms[self._form_key] = form  # The other one did not help.
+                raise
+        reply = read_stream(raw) if isinstance(raw, tuple) else read_reply(raw)
         model = self.state.options.summarizer
         if not isinstance(model, str):
             model = dig(raw, "model") or (self.model if model is None else None)
@@ -159,24 +188,37 @@ class Sender:
         )
         return reply
 
-    def _learn_output_limit(self, error: Exception, question: Ask) -> bool:
-        """Return whether the server has refused the output limit of a request for a summary; note
-        the one for the next request.
+    def _learn_form(self, error: Exception, question: Ask) -> bool:
+        """Return whether the server has refused the form of a request for a summary; note the one
+        for the next request.
         """
         options = self.state.options
         if callable(options.summarizer) or options.detect(error):
             return False
-        usual = self.binding.read(self.args, self.kwargs).output_option or "max_tokens"
-        name, _ = known = self.state.output_limits.get(self._limit_key, (usual, None))
-        other = other_limit(error, name, question.max_tokens)
-        if other in (None, known):
+        status = first(error, _STATUS)
+        if status in _OTHER_REASONS:
             return False
-        self.state.output_limits[self._limit_key] = other
+        form = self._form
+        usual = self.binding.read(self.args, self.kwargs).output_option or "max_tokens"
+        name = usual if form.limit is None else form.limit
+        # `serve` and others have the server's words in the body only.
+        # The status is no limit.
+        said = f"{error} {signals_of(error).text}".replace(str(status), "")
+        names = options_of(self.kwargs, self.binding.messages_param)
+        other = other_form(said, form, name, question.max_tokens, names)
+        if other in (None, form):
+            return False
+        self.state.forms[self._form_key] = other
         return True
 
     @property
-    def _limit_key(self) -> str:
+    def _form_key(self) -> str:
         return f"{self.model}\0{self.place}\0{self.state.options.summarizer}"
+
+    @property
+    def _form(self) -> Form:
+        """Form in which the server takes requests for summaries, as far as it is known."""
+        return self.state.forms.get(self._form_key, USUAL)
 
     async def _summary_request(self, question: Ask) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
@@ -184,8 +226,8 @@ class Sender:
         """
         summarizer = self.state.options.summarizer
         messages = [dict(message) for message in question.messages]
-        option, most = self.state.output_limits.get(self._limit_key, (None, None))
-        limit = min(question.max_tokens, most or question.max_tokens)
+        form = self._form
+        limit = min(question.max_tokens, form.most or question.max_tokens)
         if callable(summarizer):
             options = {"model": self.model, "max_tokens": limit}
             given = {
@@ -204,17 +246,24 @@ class Sender:
                 messages,
                 limit,
                 question.prefix,
-                option,
+                form,
             )
+            if question.prefix and self.request.alternates:
+                given = binding.messages(args, kwargs)
+                origins = origins_of(self.request.original, given)
+                joined = join_users(self.request.format, given, origins)
+                args, kwargs = binding.replace(args, kwargs, joined, {})
             return partial(binding.summary_function or self.function, *args, **kwargs), False
         await self.io.thread(models.load)  # Now, as `timeout` limits the request alone.
-        option = "max_tokens" if option is None else option
+        option = "max_tokens" if form.limit is None else form.limit
+        beside = {option: limit} if option else {}
         awaits = self.io.awaits
         request = partial(
             models.completion,
             awaited=awaits,
             model=summarizer or self.model,
             messages=[*(question.prefix or ()), *messages],
-            **({option: limit} if option else {}),
+            **beside,
+            **({"stream": True} if form.streams else {}),
         )
         return request, not awaits

@@ -7,19 +7,29 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
-from compacter.call.request import ConversationState, Request, expected_tokens
+from compacter.call.option_names import Form
+from compacter.call.request import (
+    MOST_CHARACTERS,
+    ConversationState,
+    Request,
+    expected_tokens,
+    measure,
+)
 from compacter.call.warm import warm_up
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -36,7 +46,7 @@ from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import base_memory
 from compacter.messages.format import Message
-from compacter.messages.refusals import detect_sealed
+from compacter.messages.refusals import detect_sealed, detect_unsaid
 from compacter.options import Options
 from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit
@@ -46,7 +56,8 @@ from compacter.runtime.models import window
 from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.turns import Recall
+    from compacter.call.arguments import CallFacts
+    from compacter.lines.turns import Recall
 
 # Number of models whose calibration is kept; after this many others, a model is calibrated anew.
 _MOST_MODELS = 256
@@ -56,11 +67,14 @@ _MOST_CONVERSATIONS = 10_000
 # Most conversations to compact before their next call. Each call searches this list, also for
 # conversations that never call again.
 _MOST_LATE = 100
+# Share of the size from which a compaction is made ahead. From this share on a conversation is
+# followed, as one is made only for a conversation that continues a call before.
+_SOON = 0.5
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
 
 import_before_fork(
-    *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
+    *(f"compacter.{room}" for room in ("call", "compaction", "lines", "summary")),
     "compacter.clients.wrapping",
     "compacter.redaction",
     "structlog.stdlib",
@@ -73,6 +87,8 @@ class GiveUps:
     count = 0
 
 
+IN_FORCE: ContextVar[Mapping[str, State] | None] = ContextVar("compacter_in_force", default=None)
+"""States of ``Compacter.using`` in this thread or task, by the names of those they replace."""
 _GAVE_UP = "_compacter_gave_up"
 
 
@@ -104,11 +120,13 @@ class State:
         """
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
-        self.output_limits: dict[str, tuple[str, int | None]] = {}
-        """Name of the output limit that a server accepts in a request for a summary, and the
-        largest value, where it has refused another; by model and place."""
+        self.forms: dict[str, Form] = {}
+        """Forms in which servers take requests for summaries, where they have refused the usual
+        one; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
+        # Number of compactions that each conversation is to forget at its next call.
+        self._to_forget: LRUCache[str, int] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
         self._apply(options, Options.model_fields)
 
@@ -119,6 +137,25 @@ class State:
         made = copy(self)
         made._apply(self.options.replaced(options), options)  # noqa: SLF001 - of this class
         return made
+
+    def in_force(self, options: Mapping[str, object] | None = None) -> State:
+        """Return the state that ``using`` has put in place of this one here, else this one; with
+        other options, if there are any.
+        """
+        state = (IN_FORCE.get() or {}).get(self.name, self)
+        return state.replaced(options) if options else state
+
+    @contextmanager
+    def using(self, options: Mapping[str, object]) -> Generator[None]:
+        """Replace options for the calls that begin in the block, in this thread or task."""
+        states = IN_FORCE.get() or {}
+        token = IN_FORCE.set({**states, self.name: self.in_force(options)})
+        try:
+            yield
+        finally:
+            # A generator may be closed in another context, where nothing was replaced.
+            with suppress(ValueError):
+                IN_FORCE.reset(token)
 
     def _apply(self, options: Options, changed: Container[str]) -> None:
         """Apply these options; those named in ``changed`` are new."""
@@ -156,6 +193,16 @@ class State:
         self.scope = options.memory_scope
         """Part of each record's key; equal for calls that may share a summary."""
 
+    def idle(self) -> Callable[[], bool]:
+        """Return a function that is true if no work is needed before a call."""
+        if self.proactive:
+            return lambda: False
+        if self.prepares:
+            is_empty = self.prepared.memory.empty
+            preparations = self.preparations
+            return lambda: is_empty() and not preparations
+        return (lambda: True) if self.memory is None else self.memory.empty
+
     def detect(self, error: BaseException) -> TokenLimit | None:
         """Return the token limit in an exception, or the reason for another refusal that compacter
         can remedy; ``None`` for any other.
@@ -163,8 +210,8 @@ class State:
         return self.options.detect(error) or detect_sealed(error)
 
     def limit_since(self, before: int, error: BaseException) -> TokenLimit | None:
-        """Return the token limit in an exception; ``None`` if a Compacter inside the wrapped
-        function has given up with it or one of its causes.
+        """Return the token limit in an exception, or a mere sign of one; ``None`` if a Compacter
+        inside the wrapped function has given up with it or one of its causes.
 
         The outer Compacter then does not retry, because it would send the same requests again.
         ``before`` is ``GiveUps.count`` at the start of the call, as a program may raise one
@@ -177,7 +224,7 @@ class State:
             if getattr(cause, _GAVE_UP, 0) > before:
                 return None
             cause = cause.__cause__ or cause.__context__
-        return self.detect(error)
+        return self.detect(error) or detect_unsaid(error)
 
     def _is_pinned(self, message: Message) -> object:
         pin: Any = self.options.pin
@@ -199,6 +246,33 @@ class State:
             learnt.summarizer_window = learnt.summarizer_window or window(summarizer)
         learnt.assume_window(window(model))
         return learnt
+
+    def is_near(
+        self, model: str, facts: CallFacts, tokens: int, earlier: dict[int, tuple[int, int, int]]
+    ) -> bool:
+        """Return whether a call that was answered must be read: its request is large enough for a
+        compaction ahead or soon may be, the server may have truncated it, or its model can be
+        calibrated for the first time.
+
+        Args:
+            model: Name of the model.
+            facts: The call's arguments.
+            tokens: Input tokens that the server has read; 0 if unknown.
+            earlier: Sizes of earlier calls, for ``measure``.
+        """
+        given = facts.messages
+        if type(given) is not list or not given:
+            return True
+        calibration = self.calibration(model, facts.place)
+        calibration.take(tokens)
+        sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
+        bounds = sizes.bounds_ahead()
+        soon = inf if bounds is None else bounds[0] * _SOON
+        is_new = bool(tokens) and not calibration.learnt
+        if is_new or tokens >= soon or (bounds is None and not calibration.warned):
+            return True
+        most = tokens * MOST_CHARACTERS if tokens else soon * calibration.chars_per_token
+        return most < inf and measure(given, facts.beside, earlier) > most
 
     def learn_from_last(self, request: Request, calibration: Calibration) -> None:
         """Calibrate by the usage of the last reply, if its request was an earlier state of this
@@ -242,6 +316,17 @@ class State:
             is_new = record not in self._records
             self._records[record] = True
             return is_new
+
+    def note_forget(self, digest: str) -> None:
+        """Note that a conversation's next call is to forget its newest compaction."""
+        if self.memory is not None and not self.memory.empty():
+            with self._lock:
+                self._to_forget[digest] = self._to_forget.get(digest, 0) + 1
+
+    def take_forget(self, digest: str) -> int:
+        """Return, and remove, the number of compactions that a conversation is to forget."""
+        with self._lock:
+            return self._to_forget.pop(digest, 0)
 
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
@@ -295,7 +380,7 @@ class State:
 
 def _recall_of(options: Options, log: Log) -> Recall:
     # Imports SQLite, which few calls need.
-    from compacter.recall.turns import Recall
+    from compacter.lines.turns import Recall
 
     return Recall(options.recall, options.redact, partial(log.failed, "search"))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
@@ -18,10 +18,10 @@ from typing import Any
 from compacter.call.warm import wait_until_warm
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
-from compacter.messages.refusals import detect_in_reply
-from compacter.messages.replies import Reply, has_content
+from compacter.messages.refusals import detect_empty, detect_empty_stream, detect_in_reply
+from compacter.messages.replies import Reply, ends_empty, has_content
 from compacter.overflow import TokenLimit
-from compacter.runtime.io import IO
+from compacter.runtime.io import ASYNC, IO
 from compacter.runtime.objects import with_special_methods
 
 
@@ -59,7 +59,7 @@ async def opened(
     then closed. ``on_error`` is called with an exception after it.
     """
     if type(raw) is dict or io.iterates not in shapes(type(raw)):
-        return Reply(raw=raw, token_limit=detect_in_reply(raw))
+        return Reply(raw=raw, token_limit=detect_in_reply(raw) or detect_empty(raw))
     held: deque[Any] = deque()
     source = core(raw)
     response = field(source, "response")
@@ -72,6 +72,8 @@ async def opened(
             return Reply(raw=raw if on_error is None else replay(raw, held, on_error))
         limit = body.found if body.is_document else None
 
+    # The end of a stream without content, from the chunk with its finish reason on.
+    ended: list[Any] = []
     while limit is None:
         try:
             chunk = await io.call(io.step, source, _END)
@@ -84,10 +86,13 @@ async def opened(
                 return Reply(token_limit=limit, error=error)
             break
         if chunk is _END:
+            limit = detect_empty_stream(ended) if ended else None
             break
         held.append(chunk)
         limit = detect_in_reply(chunk)
-        if has_content(chunk) if quiet is None else not quiet(chunk):
+        if quiet is None and (ended or ends_empty(chunk)):
+            ended.append(chunk)
+        elif has_content(chunk) if quiet is None else not quiet(chunk):
             break
     return Reply(raw=replay(raw, held, on_error) if held else raw, token_limit=limit)
 
@@ -286,3 +291,17 @@ async def close(io: IO, stream: Any) -> None:
         outcome = await io.call(method)
         if hasattr(outcome, "__await__"):
             outcome.close()
+
+
+def iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
+    """Return an async generator function that opens the stream at its first chunk."""
+
+    async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        chunks = await opened(*args, **kwargs)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            await close(ASYNC, chunks)
+
+    return call

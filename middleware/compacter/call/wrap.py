@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import CoroutineType
 from typing import Any
 
@@ -22,16 +22,16 @@ from compacter.call.perform import Performer
 from compacter.call.pump import pump
 from compacter.call.recalls import answer_recalls, fault_of, with_recall
 from compacter.call.request import Request, may_be_cut
-from compacter.call.state import GiveUps, State, mark_given_up
+from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
 from compacter.call.warm import wait_until_warm
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
-from compacter.memory.record import conversation_digest
+from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
-from compacter.messages.refusals import detect_in_reply
+from compacter.messages.refusals import detect_empty, detect_in_reply
 from compacter.messages.replies import HAS_USAGE, Reply, tokens_read
-from compacter.runtime.io import ASYNC, IO, SYNC, is_kind, is_large, run
+from compacter.runtime.io import ASYNC, IO, READS, SYNC, is_kind, is_large, run
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
@@ -45,8 +45,11 @@ class WrappedFunction:
 
     def __init__(self, state: State, function: Function, binding: Binding) -> None:
         self.state = state
+        self.in_force: Callable[[], object] = IN_FORCE.get
+        """Returns whether a state of ``using`` may have to replace this one."""
         self.function = function
         self.binding = binding
+        self.name = str(getattr(function, "__qualname__", type(function).__qualname__))
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
@@ -62,7 +65,8 @@ class WrappedFunction:
         function = self.function
         binding = self.binding
         count_call = self.state.count_call
-        idle = self.idle()
+        idle = self.state.idle()
+        in_force = self.in_force
         messages = binding.messages
         param = binding.messages_param
         shapes_of = streams.shapes
@@ -71,8 +75,8 @@ class WrappedFunction:
         late = self.state.late
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if OWN_OPTIONS in kwargs:
-                return self._with(kwargs.pop(OWN_OPTIONS))(*args, **kwargs)
+            if OWN_OPTIONS in kwargs or in_force():
+                return self._with(kwargs.pop(OWN_OPTIONS, {}))(*args, **kwargs)
             count_call()
             given = kwargs.get(param)
             given = given if type(given) is list else messages(args, kwargs)
@@ -90,7 +94,7 @@ class WrappedFunction:
                 else:
                     if type(raw) is not dict and (shapes := shapes_of(type(raw))):
                         return self._wrap_result(shapes, raw, args, kwargs)
-                    reply = read_reply(raw, given, kwargs)
+                    reply = read_reply(raw, given, args, kwargs)
                     if reply is None:
                         return raw
             if self.returns_awaitable:
@@ -105,15 +109,15 @@ class WrappedFunction:
         begin = self.synchronous()
         function = self.function
         count_call = self.state.count_call
-        idle = self.idle()
+        idle = self.state.idle()
+        in_force = self.in_force
         param = self.binding.messages_param
         late = self.state.late
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            # Repeats the quiet path of `synchronous`: nesting the two wrappers would make a call
-            # half as slow again.
+            # Repeats the quiet path of `synchronous`: nested, a call is half as slow again.
             given = kwargs.get(param)
-            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle():
+            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle() or in_force():
                 return await begin(*args, **kwargs)
             count_call()
             return await self._settle(ASYNC, function(*args, **kwargs), given, args, kwargs)
@@ -136,24 +140,21 @@ class WrappedFunction:
         async def begin(*args: Any, **kwargs: Any) -> Any:
             return self.function(*args, **kwargs)
 
-        return _iterate_later(WrappedFunction(self.state, begin, self.binding).asynchronous())
+        return streams.iterate_later(
+            WrappedFunction(self.state, begin, self.binding).asynchronous()
+        )
 
     def _with(self, options: object) -> Function:
-        """Return the wrapper with other options; for ``False`` the bare function."""
+        """Return the wrapper with options in force and these; for ``False``, the function."""
         if options is False:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
-            fault = f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
-            raise ConfigurationError(fault)
-        other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
+            raise ConfigurationError(f"{OWN_OPTIONS} takes a dict, or False, not {options!r}")
+        state = self.state.in_force(options)
+        other = WrappedFunction(state, self.function, self.binding)
+        other.in_force = bool  # False.
         other.returns_awaitable = self.returns_awaitable
         return other.synchronous()
-
-    def idle(self) -> Callable[[], bool]:
-        """Return a function that is true if no work is needed before the call."""
-        state = self.state
-        is_quiet = not state.proactive and not state.prepares
-        return state.memory.empty if is_quiet and state.memory is not None else lambda: is_quiet
 
     # -- what a quiet call has returned ------------------------------------------------------------
 
@@ -163,7 +164,7 @@ class WrappedFunction:
         if SYNC.iterates in shapes:
             return run(self._settle(SYNC, *outcome))
         if ASYNC.iterates in shapes:
-            return _iterate_later(self._settle)(ASYNC, *outcome)
+            return streams.iterate_later(self._settle)(ASYNC, *outcome)
         self.returns_awaitable = True
         return self._settle(ASYNC, *outcome)
 
@@ -177,14 +178,14 @@ class WrappedFunction:
             if type(raw) is CoroutineType or streams.shapes(type(raw)) == ("__await__",):
                 raw = await raw
             if type(raw) is dict or io.iterates not in streams.shapes(type(raw)):
-                reply = self._read_reply(raw, given, kwargs)
+                reply = self._read_reply(raw, given, args, kwargs)
                 if reply is None:
                     return raw
             else:
                 detect = functools.partial(self.state.limit_since, before)
                 note = functools.partial(self._note_late, io, args, kwargs)
                 reply = await streams.opened(io, raw, detect, self.binding.quiet, note)
-                if reply.token_limit is None:
+                if reply.token_limit is None and not self._may_prepare(0, args, kwargs):
                     return reply.raw
         except Exception as error:
             await wait_until_warm(io)
@@ -194,21 +195,22 @@ class WrappedFunction:
             reply = Reply(token_limit=limit, error=error)
         return await self._handle(io, args, kwargs, reply)
 
-    def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
-        """Return the reply if it states a token limit, or if there is a hook and the server may
-        have truncated the prompt; otherwise ``None``. Note its usage for the next call.
+    def _read_reply(self, raw: Any, given: Any, args: Args, kwargs: Named) -> Reply | None:
+        """Return the reply if it states a token limit, if a compaction may be made ahead, or if
+        there is a hook and the server may have truncated the prompt; otherwise ``None``. Note its
+        usage for the next call.
         """
-        limit = detect_in_reply(raw)
+        limit = detect_in_reply(raw) or detect_empty(raw)
         if limit is not None:
             return Reply(token_limit=limit, raw=raw)
         state = self.state
         tokens: int | None = None
-        kind = type(raw)
-        if type(given) is list and given and raw is not None and kind is not str:
-            if kind is not dict or not HAS_USAGE.isdisjoint(raw):
+        if type(given) is list and given and raw is not None and type(raw) is not str:
+            is_dict = isinstance(raw, dict)
+            if not is_dict or not HAS_USAGE.isdisjoint(raw):
                 try:
-                    usage = raw["usage"] if kind is dict else raw.usage
-                    tokens = usage["prompt_tokens"] if kind is dict else usage.prompt_tokens
+                    usage = raw["usage"] if is_dict else raw.usage
+                    tokens = usage["prompt_tokens"] if is_dict else usage.prompt_tokens
                 except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                     tokens = None
                 if type(tokens) is not int:  # Not a closure, which would slow down every call.
@@ -216,6 +218,8 @@ class WrappedFunction:
                     with state.safely("reading"):
                         tokens = tokens_read(raw)
             state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
+        if state.prepares:
+            return Reply(raw=raw) if self._may_prepare(tokens or 0, args, kwargs) else None
         if not state.event_hooks:
             return None
         if type(given) is list:
@@ -225,10 +229,17 @@ class WrappedFunction:
                 return None
         return Reply(raw=raw)
 
+    def _may_prepare(self, tokens: int, args: Args, kwargs: Named) -> bool:
+        """Return whether to read a quiet call of so many ``tokens``, 0 if unknown."""
+        state = self.state
+        if state.prepares:
+            with state.safely("reading"):
+                facts = self.binding.read(args, kwargs)
+                return state.is_near(facts.model or self.name, facts, tokens, self.measured)
+        return state.prepares
+
     def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
-        """Read a quiet call whose stream has failed after its first content, and note the token
-        limit, if it is one.
-        """
+        """Note the token limit in the error that has ended a quiet call's stream, if it is one."""
         state = self.state
         with state.safely("reading"):
             if state.options.detect(error):
@@ -246,15 +257,18 @@ class WrappedFunction:
         args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         # A hook must not change what is sent, so a call is not calibrated because of one.
         learns = reply is None or reply.token_limit is not None
-        read = await self.read(io, args, kwargs, learns=learns)
+        state = self.state
+        times = 1 if state.proactive or state.late or (reply and reply.token_limit) else READS
+        read = await self.read(io, args, kwargs, learns=learns, times=times)
         if isinstance(read, str):
             return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
         world, call = read
         if reply is not None and reply.token_limit is None:
-            await pump(call.read_usage(reply.raw), world)
+            with state.safely("reading"):
+                await pump(call.inspect(reply.raw), world)
             return reply.raw
-        world.last = reply
-        self.state.take_late(world.conversation)
+        world.take(reply)
+        state.take_late(world.conversation)
         note = ""
         try:
             raw = await pump(call.complete() if reply is None else call.recover(reply), world)
@@ -262,14 +276,14 @@ class WrappedFunction:
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
-            last = world.last
-            if last is None or error is not last.error:
+            if world.hands_back(error):
+                if call.tried:
+                    mark_given_up(error)
+            else:
                 self.state.log.failed("compaction", error)
                 is_told = isinstance(error, FunctionError)
                 reason = error if is_told else f"it raised {type(error).__name__}"
                 note = f"could not compact: {reason}"
-            elif call.tried:
-                mark_given_up(error)
         else:
             shapes = () if io.asynchronous else streams.shapes(type(raw))
             if shapes and io.iterates not in shapes:
@@ -305,14 +319,14 @@ class WrappedFunction:
     # -- reading a call ----------------------------------------------------------------------------
 
     async def read(
-        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
+        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True, times: int = 1
     ) -> tuple[Performer, Call] | str:
         """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
 
-        ``learns``: whether to calibrate by the last reply.
+        ``learns``: whether to calibrate by the last reply; ``times`` is as for `is_large`.
         """
         with self.state.safely("reading"):
-            large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
+            large = io.asynchronous and is_large(self.binding.messages(args, kwargs), times)
             read = functools.partial(self._read, io, args, kwargs, large=large, learns=learns)
             return await io.thread(read) if large else read()
         return "its messages could not be read"
@@ -323,7 +337,7 @@ class WrappedFunction:
         """Read the messages, their format, model and limits, and look up their calibration and
         state.
         """
-        from compacter.recall.frame import strip
+        from compacter.lines.frame import strip
 
         state = self.state
         options = state.options
@@ -349,15 +363,14 @@ class WrappedFunction:
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
         function = self.function
-        kind = type(function).__qualname__
-        called = facts.model or str(getattr(function, "__qualname__", kind))
+        called = facts.model or self.name
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
-        digest = named or conversation_digest(form, stripped)
+        first = openings(form, stripped)
+        digest = named or conversation_digest(first)
         notes_sizes = state.proactive or state.prepares
-        # Use the digest of the first message alone, so that a new conversation is recognised at its
-        # second call.
-        begun = named or (conversation_digest(form, stripped, 1) if notes_sizes else digest)
+        # By the first message alone, a new conversation is recognised at its second call.
+        begun = named or (conversation_digest(first, 1) if notes_sizes else digest)
         tools: tuple[object, ...] = ()
         recall = options.recall
         if recall is not None and recall.tool and not fault_of(recall, binding):
@@ -373,6 +386,7 @@ class WrappedFunction:
             output_option=facts.output_option,
             model=facts.model,
             digest=digest,
+            openings=first,
             find_pinned=pinned if state.pin or by_history else lambda _: (),
             rules=options.with_declared(rules),
             archive=getattr(history, "archive", None),
@@ -404,20 +418,6 @@ class WrappedFunction:
         call = Call(options, request, calibration, world.conversation)
         call.watched = bool(state.event_hooks)
         return world, call
-
-
-def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """Return an async generator function that opens the stream at its first chunk."""
-
-    async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        chunks = await opened(*args, **kwargs)
-        try:
-            async for chunk in chunks:
-                yield chunk
-        finally:
-            await streams.close(ASYNC, chunks)
-
-    return call
 
 
 def wrap_function(

@@ -13,7 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
+from compacter.call.arguments import (
+    USUAL,
+    Args,
+    Arguments,
+    Binding,
+    CallFacts,
+    Options,
+    Prompt,
+)
+from compacter.call.option_names import Form
 from compacter.call.state import State
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
@@ -52,7 +61,7 @@ class Messages(Binding):
         prompt: Prompt,
         limit: int,
         prefix: Sequence[Message] | None = None,
-        option: str | None = None,
+        form: Form = USUAL,
     ) -> Arguments:
         """Return the request. If it continues the call's messages and the caller uses cache marks,
         it gets one at its end.
@@ -60,9 +69,7 @@ class Messages(Binding):
         A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
         in the prefix.
         """
-        args, changed = Binding.summary_call(
-            self, args, kwargs, wire, prompt, limit, prefix, option
-        )
+        args, changed = Binding.summary_call(self, args, kwargs, wire, prompt, limit, prefix, form)
         beside = [kwargs.get("system"), kwargs.get("tools")]
         if (
             prefix is not None

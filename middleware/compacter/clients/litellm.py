@@ -158,9 +158,27 @@ def wrap_client(state: State, router: Any) -> Any:
     return copy
 
 
+def wrap_method(state: State, method: MethodType) -> Callable[..., Any] | None:
+    """Return the wrapper of a method whose Router nobody holds any more; ``None`` if there is the
+    Router.
+
+    The method belongs to the Router's core, which works alone.
+    """
+    core = method.__self__
+    name = method.__name__
+    if _public(core) is not None:
+        return None
+    if name not in FUNCTIONS:
+        raise TypeError(
+            f"compacter cannot wrap the {name} of a Router that nothing refers to: keep the Router "
+            "in a variable, and wrap that"
+        )
+    return wrap_plain(state, method, *FUNCTIONS[name], lambda: _deployments(core))
+
+
 def _public(owner: Any) -> Any:
     """Return the Router of a core or of a core's endpoints, whose methods a Router returns as its
-    own.
+    own; ``None`` if there is no Router any more.
     """
     core = owner if _OWNER in vars(owner) else _core_of(owner)
     return owner if core is None else vars(core)[_OWNER]()

@@ -215,16 +215,17 @@ def _twin(path: tuple[str, ...], names: tuple[str, ...], resource: Any, options:
 
 
 def server_of(resource: Any) -> Callable[[], str]:
-    """Return a function for the kind of a resource's client and its base URL, which can change at
-    any time.
+    """Return a function for the kind of a resource's client, its base URL, which can change at any
+    time, and Anthropic's betas in its headers, which can mean another context window.
     """
 
     def server() -> str:
         client = vars(resource).get("_client")
-        return (
-            f"{type(client).__module__}.{type(client).__qualname__} "
-            f"{getattr(client, 'base_url', '')}"
-        )
+        kind = type(client)
+        headers = getattr(client, "_custom_headers", None) or {}
+        betas = [str(headers[name]) for name in headers if name.lower() == "anthropic-beta"]
+        parts = (f"{kind.__module__}.{kind.__qualname__}", str(getattr(client, "base_url", "")))
+        return " ".join((*parts, *betas))
 
     return server
 

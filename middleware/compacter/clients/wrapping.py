@@ -30,8 +30,10 @@ CLIENTS_PAGE = page("clients")
 
 
 def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
-    """Return the wrapped target. One that is already wrapped is returned unchanged, with a warning
-    if by another.
+    """Return the wrapped target.
+
+    One that this Compacter has wrapped is returned unchanged; one that another has wrapped is
+    wrapped again. Both are logged as warnings.
 
     Raises ``TypeError`` with the page of the manual that lists what can be wrapped.
     """
@@ -169,11 +171,19 @@ def _adapt(state: State, target: Any) -> Any:
         return _adapter("clients.litellm").wrap_named(state, target)
     if isinstance(target, MethodType):
         return _adapt_method(state, target)
+    module = target.__module__ if inspect.isfunction(target) else type(target).__module__
+    if module.partition(".")[0] in _BY_ADDRESS:
+        raise TypeError(
+            f"compacter cannot wrap {_describe_target(target)}: its package takes an address, so "
+            f"give it that of `compacter serve`, as {page('frameworks/index', 'others')} shows"
+        )
     name = next(filter(None, map(_client_of, type(target).__mro__)), None)
     if name is None:
         return None
     if name == "instructor":
         return _wrap_instructor(state, target)
+    if name == "gRPC":
+        raise TypeError(f"compacter cannot wrap {_describe_target(target)}: {_GRPC}")
     if name == "its client":
         raise TypeError(
             f"compacter cannot wrap {_describe_target(target)}: wrap the client that it calls, as "
@@ -191,6 +201,8 @@ def _adapt_method(state: State, target: MethodType) -> Any:
     """Like ``_adapt``, for a method of a client or one of its resources."""
     owner = target.__self__
     name = next(filter(None, map(_client_of, type(owner).__mro__)), "")
+    if name == "gRPC":
+        raise TypeError(f"compacter cannot wrap {_describe_target(target)}: {_GRPC}")
     if not name.startswith("clients."):
         return None
     adapter = _adapter(name)
@@ -198,6 +210,10 @@ def _adapt_method(state: State, target: MethodType) -> Any:
     reason = getattr(adapter, "REFUSED", {}).get(method)
     if reason is not None:
         raise TypeError(f"compacter cannot wrap a Router's {method}: {reason}")
+    if hasattr(adapter, "wrap_method"):
+        alone = adapter.wrap_method(state, target)
+        if alone is not None:
+            return alone
     wrapped = getattr(adapter.wrap_client(state, owner), method, target)
     by_client = method == "tool_runner"
     is_unchanged = getattr(wrapped, "__func__", None) is target.__func__
@@ -217,6 +233,12 @@ def _adapter(name: str) -> Any:
     return import_module(f"compacter.{name}")
 
 
+_GRPC = (
+    "xAI's SDK sends over gRPC, and not in this call: wrap "
+    'OpenAI(base_url="https://api.x.ai/v1"), or litellm.completion with model="xai/..." '
+    f"({CLIENTS_PAGE})"
+)
+"""Reason why xAI's own SDK is refused, and what works in its place."""
 # Class of a client or of a part of one, or base class of a framework's models -> its adapter, or
 # "its client" if a wrapped client of a vendor's SDK is all that it needs.
 _CLIENTS = {
@@ -232,6 +254,9 @@ _CLIENTS = {
     ("google.genai.models", "AsyncModels"): "clients.google",
     ("smolagents.models", "Model"): "its client",
     ("agent_framework._clients", "BaseChatClient"): "its client",
+    ("xai_sdk.client", "BaseClient"): "gRPC",
+    ("xai_sdk.chat", "BaseClient"): "gRPC",
+    ("xai_sdk.chat", "BaseChat"): "gRPC",
     ("litellm.router", "Router"): "clients.litellm",
     # A Router of litellm 1.109 and later returns methods of these as its own.
     ("litellm.router_python_core", "PythonCore"): "clients.litellm",
@@ -284,20 +309,44 @@ def _call_on(target: object, method: FunctionType) -> Any:
     return call
 
 
-_METHODS = ("chat.complete", "chat.completions.create", "chat_completion", "chat")
+_METHODS = (
+    "chat.complete",
+    "chat.completions.create",
+    "chat_completion",
+    "chat",
+    "complete",
+    "completion",
+)
 """Paths of the method that answers, in clients of other vendors."""
+_TAKES_CLIENT = ("client", "async_client")
+"""Arguments with which a framework's model takes a vendor's client."""
+_INNER = ("model", "service")
+"""Attributes of an agent that have its model."""
+_BY_ADDRESS = frozenset({"claude_agent_sdk", "mirascope"})
+"""Packages that make their clients themselves, or call a program: they take an address."""
 
 
 def _hint(target: object) -> str:
+    """Return what to wrap in place of a target that cannot be wrapped."""
+    name = target.__name__ if isinstance(target, ModuleType) else "client"
     for path in _METHODS:
         with contextlib.suppress(Exception):
             method = functools.reduce(getattr, path.split("."), target)
             if callable(method) and bind(method) is not None:
-                return f"wrap its method, compacter.wrap(client.{path})"
+                return f"wrap its method, compacter.wrap({name}.{path})"
     if inspect.isclass(target):
         return "it is a class, so wrap an object of it"
     if inspect.isawaitable(target):
         return "it is the result of a call, so wrap the function"
+    for part in (target, *(getattr(target, inner, None) for inner in _INNER)):
+        with contextlib.suppress(TypeError, ValueError):  # Some built-in classes have no signature.
+            kind = type(part)
+            parameters = inspect.signature(kind).parameters
+            given = ", ".join(
+                f"{each}=compacter.wrap(...)" for each in _TAKES_CLIENT if each in parameters
+            )
+            if given:
+                return f"give it a wrapped client, {kind.__name__}({given}, ...)"
     what = (
         "pass a client of openai, anthropic, google.genai, bedrock-runtime or litellm, or a "
         "function that takes messages"

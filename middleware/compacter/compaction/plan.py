@@ -102,7 +102,7 @@ class CompactionPlan(Table):
         talk = self.conversation
         count = len(talk.messages)
         cut = max(0, min(self.cut, count))
-        rules = sum(len(line) + 1 for line in rule_lines(talk.rules))
+        rules = talk.rules_size
         before = range(cut)
         derived = {
             "protected": talk.protected,
@@ -202,7 +202,7 @@ class CompactionPlan(Table):
     @property
     def budget(self) -> int:
         """Target given by hand, all of which is to be used; 0 without one."""
-        return self.target or 0 if self.trigger == "manual" else 0
+        return self.target or 0 if self.trigger == "manual" and self.is_required else 0
 
     @property
     def is_satisfied(self) -> bool:
@@ -264,6 +264,7 @@ class CompactionPlan(Table):
                 index
                 for index in self.compacted
                 if index >= conversation.start
+                and index not in conversation.restored
                 and (index != prior or conversation.kinds[index] is not Kind.USER)
             )
         indexes = list(indexes)

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from compacter.compaction.conversation import Conversation, check, origins_of
+from compacter.compaction.conversation import Conversation, check, origins_of, with_restored
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.strategies import (
@@ -21,7 +21,7 @@ from compacter.compaction.strategies import (
     Truncate,
 )
 from compacter.compaction.summarize import RulesTooLongError, extract, read_head
-from compacter.effects import Approve, Ask, Emit, Flow
+from compacter.effects import Approve, Ask, Emit, Flow, Restore
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionEvent,
@@ -35,6 +35,11 @@ from compacter.messages.format import Message
 from compacter.summary.message import NoSummaryError, read_out
 
 E = TypeVar("E", bound=Event)
+
+
+class StrategyError(ValueError):
+    """A strategy did what no strategy may; the message says what, and what helps. Internal."""
+
 
 # Reason of a failure if no strategy made the request small enough.
 _LAST_RESORT = Shorten()
@@ -75,7 +80,44 @@ def compact(plan: CompactionPlan) -> Flow[tuple[Conversation, CompactionEvent] |
     if result is before:
         yield from Emit(_event(CompactionSkipped, first, reason="nothing_to_compact"))
         return None
-    return result, _describe(first, result)
+    event = _describe(first, result)
+    if first.options.after_compaction is not None and result.prior is not None:
+        result = yield from _restore(first, result, event)
+        size = result.size
+        event = event.model_copy(
+            update={
+                "compacted_data_size": size,
+                "compacted_tokens": first.sizes.calibration.tokens(size),
+                "messages_after": len(result.messages),
+            }
+        )
+    return result, event
+
+
+def _restore(
+    plan: CompactionPlan, result: Conversation, event: CompactionEvent
+) -> Flow[Conversation]:
+    """Return the compacted conversation with the messages that ``after_compaction`` returns right
+    behind the summary: as many of the first as fit. If they may not be sent, emit an event, and
+    return it without them.
+    """
+    messages = list((yield from Restore(event)))
+    if not messages:
+        return result
+    most = plan.original_data_size - 1 if plan.target is None else plan.target
+    alternate = plan.alternates
+    after, faults = with_restored(result, messages, alternate=alternate)
+    why = "; ".join(faults[:3]) or "there is no room for its messages"
+    if not faults:
+        # Dropping one may part a call from its result: then drop the call as well.
+        while messages and (faults or after.size > most):
+            messages.pop()
+            after, faults = with_restored(result, messages, alternate=alternate)
+        if messages:
+            return after
+    reason = f"after_compaction is refused: {why}"
+    yield from Emit(_event(CompactionFailed, plan, reason=reason))
+    return result
 
 
 def _approved(plan: CompactionPlan) -> Flow[CompactionPlan | None]:
@@ -85,6 +127,7 @@ def _approved(plan: CompactionPlan) -> Flow[CompactionPlan | None]:
         return plan
     answer = yield from Approve(plan)
     if answer is None:
+        plan.tally.add(vetoed=True)
         yield from Emit(_event(CompactionSkipped, plan, reason="vetoed"))
         return None
     # A hook may change the cut; everything else is derived from it.
@@ -176,6 +219,8 @@ def _attempt(
         cause = error.cause
         is_last = not isinstance(error, RulesTooLongError)
         is_fatal = plan.summary is not None or not plan.options.fallback
+    except StrategyError as error:
+        why += str(error)
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         cause = error
         why += f"failed, as {error}" if isinstance(error, FunctionError) else "raised"
@@ -201,7 +246,7 @@ def _fall_back(plan: CompactionPlan) -> Conversation:
                 messages = Truncate().compact(plan)
             after, faults = _checked(plan, messages, fallback)
             if not faults:
-                plan.tally.add(fallback=True)
+                plan.tally["fallback"] = True
                 return after
     return plan.conversation
 
@@ -221,6 +266,12 @@ def _carry_out(strategy: CompactionStrategy, plan: CompactionPlan) -> Flow[list[
         answer = strategy.compact(plan)
         if isinstance(answer, Generator):
             answer = yield from _converse(answer, plan)
+        if not isinstance(answer, (list, tuple)):
+            raise StrategyError(
+                f"returned {answer and type(answer).__name__}, not a list of messages; what "
+                "helps: return plan.replace_head(...) or plan.keep(...), or plan.messages to "
+                "change nothing"
+            )
         return list(answer)
     finally:
         changed = [(members, copied) for members, copied in copies if members != copied]
@@ -228,12 +279,15 @@ def _carry_out(strategy: CompactionStrategy, plan: CompactionPlan) -> Flow[list[
             members.clear()
             members.update(copied)
         if changed:
-            raise ValueError("the strategy changed a message in place")
+            raise StrategyError(
+                "changed a message in place; what helps: copy it, and state edits = True"
+            )
 
 
 def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]:
     """Answer the effects of a strategy, and return its messages."""
     tally = plan.tally
+    done = 0.0
     outcome: Any = None
     advance: Callable[[Any], object] = flow.send
     with closing(flow):
@@ -246,13 +300,10 @@ def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]
             advance = flow.send
             try:
                 if not isinstance(question, Ask):
-                    raise TypeError(
-                        f"{question!r} is not an effect; strategies yield Ask of compacter.effects"
+                    raise StrategyError(
+                        f"yielded {type(question).__name__}; what helps: yield Ask of "
+                        "compacter.effects, or return a list"
                     )
-                piece = question.piece
-                pieces = question.pieces
-                if pieces > 1:
-                    yield from Emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
                 tally.add(summarizer_calls=1)
                 reply = outcome = yield from question
                 tally.add(
@@ -260,6 +311,12 @@ def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]
                     output_tokens=reply.output_tokens,
                     cost=reply.cost,
                 )
+                piece = question.piece
+                pieces = question.pieces
+                # There are more pieces if one was too long: progress never runs backwards.
+                if pieces > 1 and piece / pieces > done:
+                    done = piece / pieces
+                    yield from Emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
             except Exception as error:  # noqa: BLE001 - handled by the strategy
                 outcome = error
                 advance = flow.throw

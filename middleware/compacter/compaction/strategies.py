@@ -1,5 +1,5 @@
-"""The interface of strategies; the strategies without a model, which drop the head, clear tool
-results or shorten the largest messages; and the chain, which tries several.
+"""The interface of strategies, and the strategies without a model, which drop the head, clear tool
+results or shorten the largest messages.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ import inspect
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.summarize import NoArguments, Summarize
 from compacter.effects import Ask
-from compacter.errors import ConfigurationError, whole_number
+from compacter.errors import ConfigurationError, whole_number, with_hints
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
@@ -113,6 +113,7 @@ _LEAST = 100
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 
+@with_hints
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearToolResults:
     """Replaces each old, large tool result with a receipt of its size. Tool calls stay paired with
@@ -165,6 +166,7 @@ class ClearToolResults:
         return _RECEIPT.format(size=original_size(text))
 
 
+@with_hints
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shorten:
     """Shortens the largest messages until the request fits. Beginning and end are kept, with a
@@ -256,27 +258,6 @@ def shorten_message(
     return form.rewrite(message, edit)
 
 
-class Chain(tuple[CompactionStrategy, ...]):
-    """Several strategies, tried in order, each on the result of the one before it, until the
-    request fits.
-
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If no
-    limit is known, the goal is half of the size.
-
-    Args:
-        *strategies: Strategies, functions of a plan, or sequences of them.
-
-    Raises:
-        ConfigurationError: No strategy is given, or an argument is not a strategy.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *strategies: StrategyLike | Sequence[StrategyLike]) -> Self:
-        """Make a chain of strategies, functions of a plan, and sequences of them."""
-        return super().__new__(cls, as_strategies(strategies))
-
-
 BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {
     "summarize": Summarize,
     "truncate": Truncate,
@@ -313,8 +294,8 @@ def _as_strategy(value: object) -> CompactionStrategy:
         function: Callable[[CompactionPlan], Any] = value
         return FunctionStrategy(function, name.strip("<>"))
     meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
+    helps = f"; say {meant.__name__}()" if meant else ""
     raise ConfigurationError(
-        "takes a strategy such as Summarize(), with a text `name` and `compact(plan)`, "
-        "or a function of a plan; one that is not async, as it is not awaited; "
-        f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
+        "takes a strategy such as Summarize() or Truncate(), a function of a plan, or a list of "
+        f"these, not async; not {value!r}{helps}"
     )

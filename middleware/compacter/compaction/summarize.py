@@ -18,7 +18,7 @@ from compacter.messages.replies import Reply
 from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
 
 if TYPE_CHECKING:
-    from compacter.summary.head import Head
+    from compacter.lines.head import Head
 
 
 class NoArguments:
@@ -52,12 +52,12 @@ def is_native(plan: CompactionPlan) -> bool:
 
 def read_head(plan: CompactionPlan) -> Head:
     """Return the head, read for a summary."""
-    from compacter.summary.head import Head
+    from compacter.lines.head import Head
 
     retrieved = plan.options.retrieved
     return Head(
         plan.parts(),
-        plan.prior_summary(),
+        plan.prior_summary() or Summary(),
         stays=plan.parts(plan.kept),
         marks=retrieved if isinstance(retrieved, tuple) else None,
     )
@@ -123,11 +123,7 @@ class Summarize(NoArguments):
 
         prefix: list[Message] | None = None
         if is_native(plan):
-            form = plan.conversation.format
             prefix = list(plan.messages[: plan.cut])
-            if plan.alternates and form.speaker(prefix[-1]) == "user":
-                # The instruction that is appended is a message of the user.
-                prefix.append(form.filler("assistant"))
         size = plan.head_size - rules
         text = _text_size(plan, by_model=True)
         writer = Writer(
@@ -141,10 +137,11 @@ class Summarize(NoArguments):
             lines=sizes.lines(text, size),
             space=longest,
             tokens=sizes.summary_tokens(size),
-            window=calibration.summarizer_window or calibration.window,
+            window=calibration.window_of_summarizer,
             chars_per_token=calibration.text_per_token,
             fills=bool(plan.budget),
             template=options.summary_prompt,
+            focus=(options.redact or str)(options.focus or ""),
             redact=options.redact,
         )
         written = yield from writer.write()

@@ -56,7 +56,7 @@ SECONDS = {
 }
 """Histogram name -> description."""
 MEMORY_OPEN = "memory_open"
-MEMORY_OPEN_TEXT = "1 while the memory is left alone because it failed, else 0"
+MEMORY_OPEN_TEXT = "1 while the memory fails, else 0"
 # Upper bounds of the histograms: a summary without a model takes milliseconds, one by a model some
 # seconds, and 300 is when ``timeout`` ends it.
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -283,5 +283,5 @@ class _CountingLog(Log):
 
 
 def is_open(state: State) -> bool:
-    """Return whether the memory of a state is not used because it failed."""
+    """Return whether the memory of a state failed, and has not worked since."""
     return state.memory is not None and state.memory.is_away

@@ -12,27 +12,27 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.errors import (
     CompactionError,
     ConfigurationError,
     InvalidHistoryError,
     check_text,
     whole_number,
+    with_hints,
 )
-from compacter.memory.record import conversation_digest, restore_bytes, storable
+from compacter.lines.archive import Archive
+from compacter.lines.frame import folded
+from compacter.lines.passages import Passage
+from compacter.lines.said import Redact
+from compacter.memory.record import conversation_digest, openings, restore_bytes, storable
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
-from compacter.recall.archive import Archive
-from compacter.recall.frame import folded
-from compacter.recall.index import Redact
-from compacter.recall.passages import Passage
 from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
-
-
 VERSION = 1
 
 
@@ -51,6 +51,7 @@ class Snapshot(BaseModel):
     archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
 
 
+@with_hints
 class History(UserList[Message]):
     """A mutable sequence of messages, accepted wherever a message list is.
 
@@ -132,11 +133,12 @@ class History(UserList[Message]):
         return self.data[index]
 
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:  # noqa: ANN401
-        """Replace messages: one, which keeps the pin, or those of a slice, which loses its pins."""
-        several = check_messages(value if isinstance(index, slice) else [value], Iterable)
+        """Replace one message, which keeps the pin."""
         if isinstance(index, slice):
-            self.data[index] = several
-            return
+            raise TypeError(
+                "a History takes one message at a place: del, insert or extend for others"
+            )
+        check_messages([value])
         if id(self.data[index]) in self.pinned_ids():
             self._pinned.append(value)
         self.data[index] = value
@@ -156,24 +158,11 @@ class History(UserList[Message]):
 
     def extend(self, other: Iterable[Message]) -> None:
         """Append the messages of ``other``; those of a ``History`` keep their pins."""
-        self[len(self) :] = other
+        self.data.extend(check_messages(other, Iterable))
         self._pinned += getattr(other, "_pinned", ())
 
-    def __iadd__(self, other: Iterable[Message]) -> Self:
-        self.extend(other)
-        return self
-
-    def __add__(self, other: Iterable[Message]) -> Self:
-        """Return a new ``History`` with these messages, then those of another one or of a list."""
-        longer = self.copy()
-        longer.extend(other)
-        return longer
-
-    def __radd__(self, other: Iterable[Message]) -> Self:
-        """Return a new ``History`` with the messages of a list, then these."""
-        longer = self.copy()
-        longer[:0] = other
-        return longer
+    # What these would do with pins, rules and the archive of two histories nobody can guess.
+    __add__ = __radd__ = __iadd__ = None  # type: ignore[assignment]
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
         """Pin a message: every compaction keeps it verbatim. Raises ``IndexError``.
@@ -182,8 +171,8 @@ class History(UserList[Message]):
             index: Position of the message.
             pinned: Whether it is pinned from now on.
         """
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"there is no message {index}: the history has {len(self)}")
+        if index not in range(-len(self), len(self)):
+            raise IndexError(f"there is no message {index!r}: the history has {len(self)}")
         message = self.data[index]
         self._pinned = [other for other in self._pinned if other is not message]
         if pinned:
@@ -214,7 +203,7 @@ class History(UserList[Message]):
         if not self._conversation and len(self) > 3:  # One may be a system message.
             with suppress(UnknownFormatError):
                 form = format_of(self.messages, self._wire_format)
-                self._conversation = conversation_digest(form, self.messages)
+                self._conversation = conversation_digest(openings(form, self.messages))
         return self._conversation
 
     def __repr__(self) -> str:
@@ -296,26 +285,29 @@ class History(UserList[Message]):
         """Like ``compact_if_needed``, without blocking the event loop."""
         return await self._compact_if_needed(ASYNC)
 
-    def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
+    def compact(
+        self, *, budget: int | None = None, summary: str | None = None, focus: str | None = None
+    ) -> CompactionResult:
         """Compact now, whether or not the threshold is reached (see ``Compacter.compact``), and
         return the result.
 
         Args:
             budget: Largest size afterwards, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
 
         Raises:
             CompactionError: Nothing can be compacted, or there is no summary and ``fallback`` is
                 ``None``. The history is then unchanged.
             ConfigurationError: An argument is invalid, or there is no summarizer.
         """
-        return run(self._compact(SYNC, budget, summary, forced=True))
+        return run(self._compact(SYNC, budget, summary, focus, forced=True))
 
     async def acompact(
-        self, *, budget: int | None = None, summary: str | None = None
+        self, *, budget: int | None = None, summary: str | None = None, focus: str | None = None
     ) -> CompactionResult:
         """Like ``compact``, with its arguments, without blocking the event loop."""
-        return await self._compact(ASYNC, budget, summary, forced=True)
+        return await self._compact(ASYNC, budget, summary, focus, forced=True)
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """Return the passages most relevant to a query, also of compacted messages, best first.
@@ -349,7 +341,13 @@ class History(UserList[Message]):
         return True
 
     async def _compact(
-        self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
+        self,
+        io: IO,
+        budget: int | None,
+        summary: str | None = None,
+        focus: str | None = None,
+        *,
+        forced: bool = False,
     ) -> CompactionResult:
         """Compact, install the messages, and return the result; with ``forced``, raise if nothing
         could be compacted.
@@ -364,6 +362,7 @@ class History(UserList[Message]):
             wire_format=self._wire_format,
             budget=budget,
             summary=summary,
+            focus=focus,
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compacter.errors import whole_number
+from compacter.errors import whole_number, with_hints
 from compacter.memory.protocol import BaseMemory, Claim, HeldClaim
 from compacter.memory.record import Record, footprint
 from compacter.runtime.locks import Lock
 
 
+@with_hints
 class InProcessMemory(BaseMemory):
     """Memory in this process, which keeps the most recently used records: the default.
 

@@ -20,6 +20,7 @@ from compacter.memory.record import (
     PLAIN,
     Record,
     lookup_keys,
+    openings,
     prefix_digest,
     record_key,
 )
@@ -38,6 +39,8 @@ class View(list[Message]):
 
     record = ""
     """``id`` of that record."""
+    source: Record
+    """That record."""
     window: int | None = None
     """Context window of the model in tokens, from that record."""
 
@@ -62,6 +65,7 @@ class Matcher:
         scope: str,
         form: MessageFormat,
         messages: Sequence[Message],
+        first: Sequence[bytes] | None = None,
         *,
         io: IO = SYNC,
         large: bool = False,
@@ -72,12 +76,14 @@ class Matcher:
             scope: Part of each record's key.
             form: Format of the messages.
             messages: The history.
+            first: Their ``openings``, if they were read before.
             io: How to use the memory.
             large: Whether the history is so large that an event loop must not wait for it.
         """
         if not messages or self.memory.empty():
             return None
-        return await self._use(partial(self._find, scope, form, messages), io, large=large)
+        find = partial(self._find, scope, form, messages, first)
+        return await self._use(find, io, large=large)
 
     async def remember(
         self,
@@ -120,11 +126,17 @@ class Matcher:
     async def _use(self, action: Callable[[], T], io: IO, *, large: bool = False) -> T:
         return await io.thread(action) if large or self.memory.blocking else action()
 
-    def _find(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
+    def _find(
+        self,
+        scope: str,
+        form: MessageFormat,
+        messages: Sequence[Message],
+        first: Sequence[bytes] | None,
+    ) -> View | None:
         """Return the view of the record that covers most messages, of those that match."""
         keys: Sequence[str] = ()
         with self._reading():
-            keys = lookup_keys(scope, form, messages)
+            keys = lookup_keys(scope, openings(form, messages) if first is None else first)
         # A user's own memory may return anything.
         answer: Sequence[Any] = self.memory.find(keys)
         records = [each for each in answer if isinstance(each, Record) and each.key in keys]
@@ -144,6 +156,8 @@ class Matcher:
         Messages that the record matched before are compared by a hash, so that none is encoded
         again.
         """
+        if not record.last:
+            return None  # It was forgotten, perhaps by another process.
         form = history.form
         folded = history.folded(record)
         last_match = self.memory.matches.get(record.id)
@@ -262,6 +276,7 @@ class _History:
                 return None
         view = View([*self.messages[: self.first], *head, *rest])
         view.record = record.id
+        view.source = record
         view.window = record.window
         return view
 

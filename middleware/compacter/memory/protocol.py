@@ -94,7 +94,7 @@ class BaseMemory(Memory):
 
     @property
     def is_away(self) -> bool:
-        """Whether the memory failed several times in a row, and has not worked since."""
+        """Whether the memory failed, and has not worked since."""
         return False
 
     def empty(self) -> bool:

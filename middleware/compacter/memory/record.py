@@ -11,7 +11,7 @@ import base64
 import json
 import marshal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
@@ -137,29 +137,45 @@ def restore_bytes(value: dict[str, Json]) -> Json:
     return value
 
 
-def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str = "") -> str:
+def prefix_digest(form: MessageFormat, messages: Iterable[Message], scope: str = "") -> str:
     """Return the digest of the content of messages, in order, for calls of this scope.
 
     Raises only ``Unencodable``, for a message that cannot be distinguished from all others.
     """
+    return prefix_digests(form, messages, 0, scope)[1]
+
+
+def prefix_digests(
+    form: MessageFormat, messages: Iterable[Message], count: int, scope: str = ""
+) -> tuple[str, str]:
+    """Return the digests of the first ``count`` messages and of all, which are read once. Raises as
+    ``prefix_digest`` does.
+    """
     digest = sha256(marshal.dumps(scope, PLAIN))  # Most processors have instructions for it.
-    for message in messages:
-        content = None
-        if type(message) is dict and len(message) == 2:
-            # The most common form needs no conversion.
-            role = message.get("role")
-            text = message.get("content")
-            if type(role) is str and type(text) is str and text[:1] != "\0":
-                content = {"content": text, "role": role}
-        digest.update(marshal.dumps(content or form.content(message), PLAIN))
-    return digest.hexdigest()[:32]
+    part = digest
+    for at, message in enumerate(messages):
+        if at == count:
+            part = digest.copy()
+        digest.update(_encode(form, message))
+    return part.hexdigest()[:32], digest.hexdigest()[:32]
+
+
+def _encode(form: MessageFormat, message: Message) -> bytes:
+    """Return the content of one message as bytes, for every digest. Raises ``Unencodable``."""
+    if type(message) is dict and len(message) == 2:
+        # The most common form needs no conversion.
+        role = message.get("role")
+        text = message.get("content")
+        if type(role) is str and type(text) is str and text[:1] != "\0":
+            return marshal.dumps({"content": text, "role": role}, PLAIN)
+    return marshal.dumps(form.content(message), PLAIN)
 
 
 def _message_digest(form: MessageFormat, message: Message) -> bytes:
     """Return the digest of the beginning and the length of one message. Raises as
     ``prefix_digest`` does.
     """
-    data = marshal.dumps(form.content(message), PLAIN)
+    data = _encode(form, message)
     return _digest([data[:_CLIP], len(data)])
 
 
@@ -167,41 +183,44 @@ def _digest(values: list[Any]) -> bytes:
     return blake2b(marshal.dumps(values, PLAIN), digest_size=16).digest()
 
 
-def conversation_digest(form: MessageFormat, messages: Sequence[Message], count: int = 3) -> str:
-    """Return the digest that identifies a conversation in events, made from its first messages
-    without system messages.
+def openings(form: MessageFormat, messages: Sequence[Message]) -> tuple[bytes, ...]:
+    """Return the digests of the first messages, without system messages; an empty one for a message
+    that cannot be encoded. A conversation and its records are identified by them.
+    """
+    spoken = (message for message in messages if form.speaker(message) != "system")
+    return tuple(_opening(form, message) for message in islice(spoken, _STARTS + _RUN - 1))
+
+
+def _opening(form: MessageFormat, message: Message) -> bytes:
+    try:
+        return _message_digest(form, message)
+    except Unencodable:
+        return b""
+
+
+def conversation_digest(first: Sequence[bytes], count: int = 3) -> str:
+    """Return the digest that identifies a conversation in events, made from the ``openings`` of its
+    first messages.
 
     Many conversations begin with a common greeting, so one message is not enough. Empty if no
     message can be encoded.
     """
-    digests = [*filter(None, _openings(form, messages, count))]
+    digests = [*filter(None, first[:count])]
     return _digest(digests).hex()[:16] if digests else ""
 
 
-def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[str]:
-    """Return the keys of the records that may match this history; ``record_key`` of each match is
-    among them. Keys with a message that cannot be encoded are left out.
+def lookup_keys(scope: str, first: Sequence[bytes]) -> list[str]:
+    """Return the keys of the records that may match a history with these ``openings``;
+    ``record_key`` of each match is among them. Keys with a message that cannot be encoded are left
+    out.
     """
-    openings = [*_openings(form, messages, _STARTS + _RUN - 1)]
     runs = [
-        openings[start : start + run]
+        first[start : start + run]
         for start in range(_STARTS)
         for run in (1, _RUN)
-        if start + run <= len(openings)
+        if start + run <= len(first)
     ]
     return [*dict.fromkeys(_digest([scope, *parts]).hex() for parts in runs if all(parts))]
-
-
-def _openings(form: MessageFormat, messages: Sequence[Message], count: int) -> Iterator[bytes]:
-    """Yield the digests of the first messages, without system messages; an empty one for a message
-    that cannot be encoded.
-    """
-    spoken = (message for message in messages if form.speaker(message) != "system")
-    for message in islice(spoken, count):
-        try:
-            yield _message_digest(form, message)
-        except Unencodable:
-            yield b""
 
 
 def record_key(

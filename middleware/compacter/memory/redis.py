@@ -9,7 +9,7 @@ from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter.errors import ConfigurationError, seconds
+from compacter.errors import ConfigurationError, seconds, with_hints
 from compacter.memory.protocol import Claim, HeldClaim
 from compacter.memory.record import Record
 from compacter.memory.stored import (
@@ -34,14 +34,14 @@ _STEPS = 10
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end"
 
 
+@with_hints
 class RedisMemory(StoringMemory):
     """Memory in a Redis server.
 
     Thread-safe, and safe among processes and machines. It connects at the first use. Errors raise
     ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then continues without the
-    memory, and after three failures in a row the server is not used for thirty seconds. Without
-    ``encryption`` the server stores the text of summaries, and anyone who can write to it can
-    change what models read.
+    memory. Without ``encryption`` the server stores the text of summaries, and anyone who can write
+    to it can change what models read.
 
     Args:
         url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your
@@ -74,9 +74,7 @@ class RedisMemory(StoringMemory):
         try:
             import redis
         except ImportError as error:
-            raise ImportError(
-                'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
-            ) from error
+            raise ImportError("compacter's Redis memory needs: pip install redis") from error
         self._client: Any = _check_client(_connect(url, deadline))
         super().__init__(_address(self._client), deadline, encryption)
         self.ttl = seconds("ttl", ttl)
@@ -156,16 +154,14 @@ class RedisMemory(StoringMemory):
         """Close the connections, unless the client is your own; the next use opens them again."""
         if self._url is not None:
             self._client.close()
-        self.circuits[0].failures = 0
 
     def _use(self, work: Callable[[], T]) -> T:
-        """Return the result of commands. Raises ``MemoryUnavailable`` after the deadline, or during
-        a pause after several failures.
+        """Return the result of commands. Raises ``MemoryUnavailable`` after the deadline.
 
         The time-out of a socket begins anew with every byte, so the commands run in a thread, which
         is abandoned after the deadline.
         """
-        with self.circuits[0].count(self):
+        with self.watched():
             answer = in_thread(work)
             for _ in range(_STEPS):
                 wait((answer,), self.deadline / _STEPS)

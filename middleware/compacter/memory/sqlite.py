@@ -1,9 +1,10 @@
 """Memory in a SQLite file, which outlives the process and is shared by the processes of one
 machine.
 
-Each operation opens the file, is one transaction, and closes it: a tenth of a millisecond to read,
-some milliseconds to write. So a fork inherits no connection, and a file that was deleted, damaged
-or replaced meanwhile is noticed at once.
+Each operation is one transaction. The file stays open between them, but is opened anew if another
+file has its name by then, or none. A write is not forced to the disk: the operating system does
+that some seconds later. So a killed process loses nothing, and a computer that loses its power the
+newest records, or the file, which is then replaced by a new one.
 """
 
 from __future__ import annotations
@@ -13,19 +14,18 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from compacter.errors import ConfigurationError, seconds, whole_number
+from compacter.errors import ConfigurationError, seconds, whole_number, with_hints
 from compacter.memory.protocol import Claim, HeldClaim
 from compacter.memory.record import Record
 from compacter.memory.stored import (
     DEADLINE,
     PER_KEY,
     WEEK,
-    Circuit,
     Encryption,
     MemoryUnavailable,
     StoringMemory,
@@ -62,22 +62,25 @@ _STATE = (
     "(SELECT count(*) FROM sqlite_master WHERE name IN ('records', 'claims')) "
     "FROM pragma_application_id, pragma_user_version"
 )
+# Connections of a parent process, which a child must not even close:
+# https://www.sqlite.org/howtocorrupt.html, 2.6.
+_INHERITED: list[sqlite3.Connection] = []
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+@with_hints
 class SQLiteMemory(StoringMemory):
     """Memory in a SQLite file, which is created if missing, readable by its owner only.
 
-    Thread-safe, and safe among processes of one machine and across forks. The file must not be on a
-    network file system, whose locks are not reliable: https://www.sqlite.org/lockingv3.html
+    Thread-safe, and safe among processes of one machine and across forks. It uses a write-ahead
+    log, so the file must not be on a network file system: https://www.sqlite.org/wal.html
 
     A file made by an older version is emptied, and a damaged file of this class is replaced by a
     new one, as the records can be made again. Errors after opening raise ``sqlite3.Error`` or
-    ``MemoryUnavailable`` from a method; a call then continues without the memory, which is not used
-    for thirty seconds after three failures in a row. Records can be read while another process is
-    writing. Without ``encryption`` the file contains the text of summaries, and anyone who can
-    write to it can change what models read.
+    ``MemoryUnavailable`` from a method; a call then continues without the memory. Records can be
+    read while another process is writing. Without ``encryption`` the file contains the text of
+    summaries, and anyone who can write to it can change what models read.
 
     Args:
         path: File name; ``":memory:"`` for a database of this object alone.
@@ -111,14 +114,11 @@ class SQLiteMemory(StoringMemory):
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
         self._lifetime = self.ttl or math.inf
-        # Failures of reading and of writing: a file can be read while another process writes.
-        self.circuits = (Circuit(), Circuit())
-        # SQLite has locks for the whole process, which stay locked in a child that is forked while
-        # another thread holds them. So a fork waits for each use of it here.
-        self._lock = Lock()
-        self._in_memory: sqlite3.Connection | None = None
+        # Two connections, as a thread that reads must not wait for one that writes.
+        self._reading = _File(self.path)
+        self._writing = self._reading if self.path == ":memory:" else _File(self.path)
         try:
-            self._attempt(lambda _: None)
+            self._writing.run(lambda _: None)
         except MemoryUnavailable:
             pass
         except (OSError, sqlite3.Error) as error:
@@ -157,7 +157,7 @@ class SQLiteMemory(StoringMemory):
             touch = f"UPDATE records SET used = ? WHERE key IN ({marks}) AND used >= ?"  # noqa: S608 - as above
             # Without waiting or failing if another process is writing.
             with suppress(*self.failures):
-                self._attempt(lambda database: database.execute(touch, (now, *keys, oldest)))
+                self._writing.run(lambda database: database.execute(touch, (now, *keys, oldest)))
         return self._decode(body for body, _ in rows)
 
     def save(self, record: Record) -> None:
@@ -208,15 +208,9 @@ class SQLiteMemory(StoringMemory):
         self._use(lambda database: database.execute("DELETE FROM records"), writes=True)
 
     def close(self) -> None:
-        """Reset the counts of failures, and drop the records of ``":memory:"``. A file is open only
-        while it is used.
-        """
-        with self._lock:
-            if self._in_memory is not None:
-                self._in_memory.close()
-                self._in_memory = None
-        for circuit in self.circuits:
-            circuit.failures = 0
+        """Close the file; the next use opens it again. Drop the records of ``":memory:"``."""
+        self._reading.close()
+        self._writing.close()
 
     def _use(self, work: Work[T], *, writes: bool = False) -> T:
         """Return the result of ``work``, which gets the open database.
@@ -225,62 +219,120 @@ class SQLiteMemory(StoringMemory):
         locked the file. Raises ``MemoryUnavailable``, ``sqlite3.Error`` or ``OSError``.
         """
         end = time.monotonic() + self.deadline
-        with self.circuits[writes].count(self):
+        kind, file = ("writing", self._writing) if writes else ("reading", self._reading)
+        with self.watched(kind):
             while True:
                 try:
-                    return self._attempt(work, writes=writes)
+                    return file.run(work, writes=writes)
                 except sqlite3.Error as error:
                     if _code(error) not in _LOCKED or time.monotonic() >= end:
                         raise
                 time.sleep(_AGAIN)
 
-    def _attempt(self, work: Work[T], *, writes: bool = False) -> T:
-        """Run ``work`` without waiting for others; first replace the file if it is damaged."""
+
+class _File:
+    """The file, used by one thread at a time, and opened when it is used.
+
+    SQLite has locks for the whole process, which stay locked in a child that is forked while
+    another thread holds them. So a fork waits for each use of it here.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._open: sqlite3.Connection | None = None
+        self._identity: tuple[int, ...] = ()
+
+    def __del__(self) -> None:
+        if self._open is not None:
+            self.close()
+
+    def run(self, work: Work[T], *, writes: bool = False) -> T:
+        """Run ``work`` in one transaction, without waiting for other processes; first replace the
+        file if it is damaged.
+        """
         with self._lock:
             try:
                 return self._run(work, writes=writes)
             except sqlite3.Error as error:
+                if _code(error) in _LOCKED:
+                    raise
+                self._shut()  # What is open may be the fault.
                 if _code(error) not in _DAMAGED or not self._remove():
                     raise
             return self._run(work, writes=writes)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._lock:
+            self._shut()
 
     def _run(self, work: Work[T], *, writes: bool) -> T:
         if was_forked_busy():
             raise MemoryUnavailable(
                 "SQLite is not used in this process: it was forked while SQLite was busy"
             )
-        with self._opened() as database, database:
-            try:
-                _prepare(database, self.path)
+        try:
+            with self._connection() as database:
+                _prepare(database, self._path)
                 if writes:
                     database.execute("BEGIN IMMEDIATE")
                 return work(database)
-            except UnicodeDecodeError:
-                # SQLite's message quotes a name in the file, and is decoded strictly.
-                damage = sqlite3.DatabaseError("the file is damaged: a name in it is not UTF-8")
-                damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-                raise damage from None
+        except UnicodeDecodeError:
+            # SQLite's message quotes a name in the file, and is decoded strictly.
+            damage = sqlite3.DatabaseError("the file is damaged: a name in it is not UTF-8")
+            damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damage from None
 
-    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
-        if self.path != ":memory:":
-            if not os.path.exists(self.path):  # noqa: PTH110 - it does not raise
-                # SQLite gives its journal the permissions of this file.
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            return closing(sqlite3.connect(self.path, timeout=0, isolation_level=None))
-        if self._in_memory is None:
-            self._in_memory = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False
-            )
-        return nullcontext(self._in_memory)
+    def _connection(self) -> sqlite3.Connection:
+        """Return the open file; open it if it is not, or another one has its name."""
+        identity = (os.getpid(), *self._number())
+        if self._open is None or identity != self._identity:
+            self._shut()
+            self._open = _open(self._path)
+            self._identity = identity
+        return self._open
+
+    def _number(self) -> tuple[int, ...]:
+        """Return the device and the number of the file, which is created if missing."""
+        if self._path == ":memory:":
+            return ()
+        if not os.path.exists(self._path):  # noqa: PTH110 - it does not raise
+            # SQLite gives its other files the permissions of this one.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        found = Path(self._path).stat()
+        return found.st_dev, found.st_ino
+
+    def _shut(self) -> None:
+        database, self._open = self._open, None
+        if database is not None and self._identity[0] == os.getpid():
+            database.close()
+        elif database is not None:
+            _INHERITED.append(database)
 
     def _remove(self) -> bool:
         """Remove the file if its header is that of this class; return whether it was removed."""
-        with Path(self.path).open("rb") as file:
+        with Path(self._path).open("rb") as file:
             if file.read(72)[68:] != b"cmpt":
                 return False
-        for suffix in ("", "-journal"):
-            Path(self.path + suffix).unlink(missing_ok=True)
+        # The file last: what another process makes beside a new one must stay.
+        for suffix in ("-wal", "-shm", "-journal", ""):
+            Path(self._path + suffix).unlink(missing_ok=True)
         return True
+
+
+def _open(path: str) -> sqlite3.Connection:
+    """Open the file, without changing one that belongs to another program."""
+    database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        _is_ready(database, path)
+        database.execute("PRAGMA synchronous = OFF")
+        # With a write-ahead log readers do not wait for writers.
+        database.execute("PRAGMA journal_mode = WAL")
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 def _prepare(database: sqlite3.Connection, path: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,10 +26,6 @@ WEEK = 7 * 86_400.0
 PER_KEY = 32
 """Most records that are kept under one key: older ones of a conversation matter only to its forks.
 """
-FAILURES = 3
-"""Failures in a row after which a memory is not used: one may be a connection that ended."""
-PAUSE = 30.0
-"""Seconds for which it is not used; then one operation tries it."""
 # Beginning of every Fernet token: its version and a time before the year 2106, in base64.
 _BEGINNING = b"gAAAA"
 
@@ -41,56 +36,7 @@ object with the methods ``encrypt`` and ``decrypt`` of ``Fernet``."""
 
 
 class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
-    """A memory did not answer within its deadline, or failed several times and is not used for
-    half a minute.
-    """
-
-
-class Circuit:
-    """Counter of failures in a row. After three, a memory is not used for thirty seconds, so that
-    not every call waits for it.
-
-    Thread-safe, without a lock that a fork could find locked.
-    """
-
-    def __init__(self) -> None:
-        self.failures = 0
-        """Failures in a row."""
-        self._until = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the memory has failed several times, and not worked since."""
-        return self.failures >= FAILURES
-
-    @contextlib.contextmanager
-    def count(self, memory: StoringMemory) -> Generator[None]:
-        """Count whether the block succeeds, and report to the memory when a pause begins, and when
-        it works again. Raises ``MemoryUnavailable`` during a pause.
-        """
-        if self.is_open and time.monotonic() < self._until:
-            raise MemoryUnavailable(
-                f"{memory.kind} failed a moment ago and is not used for some seconds"
-            )
-        # After a pause this operation tries; the others follow if it succeeds.
-        self._until = time.monotonic() + PAUSE
-        try:
-            yield
-        except memory.failures as error:
-            self.failures += 1
-            self._until = time.monotonic() + PAUSE
-            if self.failures == FAILURES:
-                # The first line of such a text names an address or a state, and never a record.
-                cause = f"{type(error).__name__}: {error}".partition("\n")[0]
-                memory.report(
-                    "memory_away",
-                    f"is not used for {PAUSE:g} seconds at a time: it failed {FAILURES} times in "
-                    f"a row ({cause}); calls go on without it",
-                )
-            raise
-        if self.is_open:
-            memory.report("memory_back", "answers again", "info")
-        self.failures = 0
+    """A memory did not answer within its deadline."""
 
 
 def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
@@ -99,9 +45,7 @@ def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
     try:
         from cryptography.fernet import Fernet, MultiFernet
     except ImportError as error:
-        raise ImportError(
-            'compacter\'s encryption needs: pip install "llm-compacter[encryption]"'
-        ) from error
+        raise ImportError("compacter's encryption needs: pip install cryptography") from error
     try:
         return MultiFernet(map(Fernet, [given] if isinstance(given, (str, bytes)) else given))
     except (TypeError, ValueError):
@@ -127,8 +71,7 @@ class StoringMemory(BaseMemory):
     def __init__(self, address: str, deadline: float, encryption: Encryption) -> None:
         super().__init__()
         self.deadline = seconds("deadline", deadline)
-        self.circuits: tuple[Circuit, ...] = (Circuit(),)
-        """Counters of failures."""
+        self._failing: set[str] = set()
         self._options: dict[str, Any] = {"deadline": deadline, "encryption": encryption}
         self._cipher = _cipher(encryption)
         self._address = address
@@ -142,8 +85,28 @@ class StoringMemory(BaseMemory):
 
     @property
     def is_away(self) -> bool:
-        """Whether the memory failed several times in a row, and has not worked since."""
-        return any(circuit.is_open for circuit in self.circuits)
+        """Whether the memory failed, and has not worked since."""
+        return bool(self._failing)
+
+    @contextlib.contextmanager
+    def watched(self, what: str = "use") -> Generator[None]:
+        """Report when the store begins to fail, and when it works again.
+
+        Args:
+            what: Kind of the operation, such as "reading"; those of another kind may work.
+        """
+        try:
+            yield
+        except self.failures as error:
+            if what not in self._failing:
+                self._failing.add(what)
+                # The first line of such a text names an address or a state, and never a record.
+                cause = f"{type(error).__name__}: {error}".partition("\n")[0]
+                self.report("memory_away", f"failed ({cause}); calls go on without it")
+            raise
+        if what in self._failing:
+            self._failing.discard(what)
+            self.report("memory_back", "answers again", "info")
 
     def report(self, name: str, what: str, level: str = "warning") -> None:
         """Log an event of the memory; ``what`` ends a sentence about it."""

@@ -107,6 +107,7 @@ Found: TypeAlias = tuple[Row, Json, str]
 an empty string."""
 
 
+_MEDIUM_LEFT_OUT = "[{}: left out, as the request had too many bytes]"
 _NOTHING_LEFT = "[compacter: thinking, left out]"
 
 
@@ -236,6 +237,31 @@ class Blocks:
         return self.with_blocks(
             message, [self._edit_block(block, edit) for block in self.blocks(message)]
         )
+
+    def without_media(self, message: Json) -> Json:
+        """Return a copy with a note in place of each medium; the message itself if it has none."""
+        row = self.whole(message)
+        if row is not None:
+            return self._without_media_at(row, message)
+        return self.with_blocks(message, [*map(self._without_medium, self.blocks(message))])
+
+    def _without_medium(self, block: Json) -> Json:
+        row, value, key = self.find(block)
+        if row.kind == "media":
+            return self._text_block(_MEDIUM_LEFT_OUT.format(key or word(block, "type")))
+        edited = self._without_media_at(row, value) if row.kind == "result" else value
+        return block if edited is value else replaced(block, **{key: edited}) if key else edited
+
+    def _without_media_at(self, row: Row, value: Json) -> Json:
+        def edit(output: Json) -> Json:
+            if not isinstance(output, (list, tuple)):
+                return output
+            edited = [*map(self._without_medium, output)]
+            return output if all(map(is_, edited, output)) else edited
+
+        for path in row.edits:
+            value = edit_at(value, path, edit)
+        return value
 
     def with_blocks(self, message: Json, blocks: list[Json]) -> Json:
         """Return a copy with these blocks; the message itself if none has changed."""

@@ -6,8 +6,8 @@ import json
 import zlib
 from collections import defaultdict
 
-from compacter.messages.refusals import detect_in_reply, error_of
-from compacter.messages.replies import has_content
+from compacter.messages.refusals import detect_empty_stream, detect_in_reply, error_of
+from compacter.messages.replies import ends_empty, has_content
 from compacter.overflow import TokenLimit
 
 # Largest part of a body that is read, in bytes; a refusal is never that long.
@@ -36,6 +36,8 @@ class DocumentWatch:
         self._seen = 0
         self._settled = False
         self._text = bytearray()
+        self._ended: list[object] = []
+        """The end of a reply without content, from the event with its finish reason on."""
 
     def read(self, chunk: bytes) -> bool:
         """Read a chunk, and return whether enough was read."""
@@ -57,6 +59,11 @@ class DocumentWatch:
         """End reading, at the end of the body."""
         if not self._settled:
             self._judge(bytes(self._text))
+        self._judge_end()
+
+    def _judge_end(self) -> None:
+        if self._ended and self.found is None:
+            self.found = detect_empty_stream(self._ended)
 
     def _judge(self, text: bytes) -> bool:
         try:
@@ -69,6 +76,9 @@ class DocumentWatch:
         self.found = detect_in_reply(data)
         if self.found is not None:
             return True
+        if ends_empty(data) or self._ended:
+            self._ended.append(data)
+            return False
         shows = has_content(data)
         self.shows = shows and not error_of(data)
         return shows
@@ -110,7 +120,7 @@ class EventWatch(DocumentWatch):
         self._fields = defaultdict(list)
         data = b"\n".join(fields[b"data"])
         if data in (b"", b"[DONE]"):
-            return bool(data)
+            return bool(data) and not self._ended
         enough = self._judge(data)
         if b"error" not in fields[b"event"]:
             return enough
@@ -125,3 +135,4 @@ class EventWatch(DocumentWatch):
             super().end()
         elif not self._settled:
             any(map(self._line, (*bytes(self._text).splitlines(), b"")))
+            self._judge_end()

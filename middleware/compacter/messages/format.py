@@ -217,20 +217,32 @@ class MessageFormat(Blocks):
             kind = Kind.INSERTED
         return kind, size, tuple(calls.elements()), tuple(results)
 
+    def bare_texts(self, messages: Sequence[Message]) -> list[str | None]:
+        """Return the text of each message that is a dict with only a role and a text, the most
+        common form, and ``None`` for any other message.
+        """
+        plain = self.plain
+        return [
+            message["content"]
+            if type(message) is dict
+            and len(message) == 2
+            and type(role := message.get("role")) is str
+            and role in plain
+            and type(message.get("content")) is str
+            else None
+            for message in messages
+        ]
+
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
         outlines: list[Outline] = []
-        for message in messages:
-            if type(message) is dict and len(message) == 2:
-                text = message.get("content")
-                role = message.get("role")
-                # Fast path of the common form: a history is outlined at each call.
-                if isinstance(role, str) and isinstance(text, str) and text != _FILLER:
-                    kind = self.plain.get(role)
-                    if kind is not None:
-                        outlines.append((kind, len(text), (), ()))
-                        continue
-            outlines.append(self.read(message))
+        plain = self.plain
+        for message, text in zip(messages, self.bare_texts(messages), strict=True):
+            # Fast path of the common form: a history is outlined at each call.
+            if text is None or text == _FILLER:
+                outlines.append(self.read(message))
+            else:
+                outlines.append((plain[message["role"]], len(text), (), ()))
         return pair_calls(outlines)
 
     def size(self, message: Message) -> int:
@@ -275,12 +287,10 @@ class MessageFormat(Blocks):
 
     def all_parts(self, message: Message, index: int) -> Sequence[Part]:
         """Return all parts of a message, reasoning and empty results included."""
-        if type(message) is dict and len(message) == 2:
-            text = message.get("content")
-            role = message.get("role")
-            if type(text) is str and type(role) is str and role in self.plain:
-                # Fast path of the common form.
-                return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
+        (bare,) = self.bare_texts((message,))
+        if bare is not None:
+            # Fast path of the common form.
+            return (Place(_SPEAKERS[self.plain[message["role"]]], index).text(bare),)
         try:
             role = _SPEAKERS.get(self.kind(message), "assistant")
             place = Place(role, index, word(message, "name"))
@@ -318,11 +328,7 @@ class MessageFormat(Blocks):
         """Return a copy of a user message with this text before its own blocks, but behind results
         of tools; or as its ``last`` block. A message that is not a dict becomes one.
         """
-        blocks = [
-            self._text_block(block) if isinstance(block, str) else block
-            for block in self.blocks(message)
-            if block != ""
-        ]
+        blocks = self._blocks_of(message)
         # Results stand first.
         place = (
             len(blocks) if last else sum(self.find(block)[0].kind == "result" for block in blocks)
@@ -331,6 +337,19 @@ class MessageFormat(Blocks):
         return self.with_blocks(
             message if isinstance(message, Mapping) else {"role": "user"}, blocks
         )
+
+    def join(self, first: Message, second: Message) -> Message:
+        """Return one user message with the blocks of two."""
+        blocks = [*self._blocks_of(first), *self._blocks_of(second)]
+        return self.with_blocks(second if isinstance(second, Mapping) else {"role": "user"}, blocks)
+
+    def _blocks_of(self, message: Message) -> list[Json]:
+        """Return the blocks of a user message; a bare text as a block, an empty one as none."""
+        return [
+            self._text_block(block) if isinstance(block, str) else block
+            for block in self.blocks(message)
+            if block != ""
+        ]
 
     def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""

@@ -7,11 +7,21 @@ reason, or as an answer that was cut off after a few tokens. ``tests/kit/refusal
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from compacter.messages.fields import Json, field, first
-from compacter.messages.replies import READ, WRITTEN, finish_of
+from compacter.messages.replies import (
+    READ,
+    WRITTEN,
+    counts_reasoning,
+    finish_of,
+    is_without_content,
+    read_stream,
+    usage_of,
+)
 from compacter.overflow import TokenLimit, explain, is_sealed
+from compacter.overflow.unsaid import sign_of
 
 NO_ROOM = "no room for output"
 """Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
@@ -19,6 +29,16 @@ confirm it."""
 SEALED = "sealed"
 """Source of a refusal that is not a token limit: the request has something that only another model
 can read. A call handles it like one, up to ``reduce_request`` in ``call/reduce.py``."""
+BARE = "a refusal without a reason"
+BYTES = "too many bytes"
+EMPTY = "an answer without text"
+CUT = "an answer that was cut off after a few tokens"
+LOST = "a user's message that the server has lost"
+"""Source of a limit that a server states by missing what the request has."""
+_SIGNS = {"bare": BARE, "bytes": BYTES, "lost": LOST}
+UNSAID = (BARE, BYTES, EMPTY, CUT)
+"""Sources of what is only a sign that the request may be too long, as nothing says so. A call
+decides by the conversation whether to try a smaller request, once."""
 # Finish reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
 _WINDOW_FULL = re.compile(
     r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
@@ -30,6 +50,12 @@ _FEW_TOKENS = 16
 # replies of other kinds.
 _ENDED = frozenset(("stop", "tool_calls", "function_call", None))
 _FINISHED = frozenset(("end_turn", "tool_use", "stop_sequence", "completed"))
+# Finish reasons of replies that may be empty as the request was too long.
+_MAY_BE_EMPTY = frozenset((*_ENDED, *_FINISHED, *_CUT_OFF)) - {"tool_calls", "tool_use"}
+# States of a response that is made in the background.
+_UNFINISHED = ("queued", "in_progress", "cancelled", "failed")
+# Members that only complete replies have.
+_COMPLETE = frozenset(("stop_reason", "candidates", "output", "done", "stopReason"))
 # Members with the error of a reply; FastAPI's is `detail`.
 _ERRORS = ("error", "errors", "detail")
 # Paths to the answer of a reply.
@@ -55,6 +81,82 @@ def detect_sealed(error: object) -> TokenLimit | None:
     body states one.
     """
     return TokenLimit(source=SEALED) if is_sealed(error) else None
+
+
+def detect_unsaid(error: BaseException) -> TokenLimit | None:
+    """Return the sign of a request that may be too long, if an exception is one without saying
+    so.
+    """
+    with suppress(Exception):  # An exception of an unknown object must not hide the provider's.
+        sign = sign_of(error)
+        if sign:
+            return TokenLimit(source=_SIGNS[sign])
+    return None
+
+
+def detect_empty(reply: object) -> TokenLimit | None:
+    """Return the sign of a request that may be too long, if a complete reply has neither text nor
+    calls nor reasoning, and counts no output. Never raises.
+    """
+    if reply is None or type(reply) is str:
+        return None
+    try:
+        return _empty(usage_of(reply)[0]) if _is_empty(reply) else None
+    except Exception:  # noqa: BLE001 - a reply of an unknown type is not one
+        return None
+
+
+def detect_empty_stream(chunks: Sequence[object]) -> TokenLimit | None:
+    """Like ``detect_empty``, for all chunks of a stream that has ended without content."""
+    try:
+        read = read_stream(chunks)
+        is_empty = not read.output_tokens and not any(map(counts_reasoning, chunks))
+        return _empty(read.input_tokens) if is_empty and read.finish in _MAY_BE_EMPTY else None
+    except Exception:  # noqa: BLE001 - chunks of an unknown type
+        return None
+
+
+def _empty(tokens: int) -> TokenLimit:
+    return TokenLimit(input_tokens=tokens or None, source=EMPTY)
+
+
+def _is_empty(reply: Json) -> bool:
+    # Every quiet call runs this: the first lines are for the usual reply, which has content.
+    members = _members(reply)
+    choices = members.get("choices")
+    if choices:
+        choice = _members(choices[0])
+        message = choice.get("message")
+        if message is None or _members(message).get("content"):
+            return False
+        if choice.get("finish_reason") not in _MAY_BE_EMPTY:
+            return False
+    elif _is_partial(members) or _has_content(_first_blocks(members)):
+        return False
+    if finish_of(reply) not in _MAY_BE_EMPTY or not is_without_content(reply):
+        return False
+    return not usage_of(reply)[1] and not counts_reasoning(reply)
+
+
+def _is_partial(members: Mapping[str, Json]) -> bool:
+    return _COMPLETE.isdisjoint(members) or members.get("status") in _UNFINISHED
+
+
+def _first_blocks(members: Mapping[str, Json]) -> Json:
+    """Return the blocks of a reply of another kind than chat completions."""
+    output = members.get("output")
+    if type(output) is list:
+        return output and (_members(output[-1]).get("content") or output)
+    if output:
+        return _members(_members(output)["message"]).get("content")
+    candidates = members.get("candidates")
+    if candidates:
+        return _members(_members(candidates[0]).get("content") or {}).get("parts")
+    return members.get("content")
+
+
+def _has_content(blocks: Json) -> bool:
+    return bool(blocks) and (type(blocks) is str or _members(blocks[0]).get("text") != "")
 
 
 def detect_in_reply(reply: object) -> TokenLimit | None:

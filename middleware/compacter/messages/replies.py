@@ -62,12 +62,21 @@ _SHOWN = (
         for name in ("reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
     ),
 )
+# Paths to content of a reply beside texts and calls, and to the tokens of reasoning.
+_BESIDE = ("thinking", "message.thinking", *_SHOWN[4:])
+_REASONED = (
+    "usage.completion_tokens_details.reasoning_tokens",
+    "usage.output_tokens_details.reasoning_tokens",
+    "response.usage.output_tokens_details.reasoning_tokens",
+    "usage_metadata.thoughts_token_count",
+)
 # Types of all other chunks without content; in Bedrock the one member of a chunk is its type.
 _HOUSEKEEPING = frozenset(
     {
         *("response.created", "response.in_progress", "response.queued"),
         *("response.output_item.added", "response.content_part.added", "keepalive"),
         *("message_start", "content_block_start", "ping", "messageStart", "contentBlockStart"),
+        *("content_block_stop", "contentBlockStop"),
     }
 )
 
@@ -113,6 +122,24 @@ def read_reply(reply: object) -> Reply:
     )
 
 
+def read_stream(chunks: Sequence[object]) -> Reply:
+    """Return a summarizer's reply from all chunks of its stream."""
+    reads = [read_reply(chunk) for chunk in chunks]
+    finishes = [read.finish for read in reads if read.finish]
+    # Anthropic's, OpenAI's and Bedrock's events have the usage in one of their members.
+    names = ("message", "response", "metadata")
+    holders = (field(chunk, name) for chunk in chunks for name in names)
+    usages = [*map(usage_of, (*chunks, *filter(None, holders)))]
+    return Reply(
+        "".join(map(chunk_text, chunks)),
+        max((read for read, _ in usages), default=0),
+        max((written for _, written in usages), default=0),
+        finishes[-1] if finishes else None,
+        refused=any(read.refused for read in reads),
+        called_tool=any(read.called_tool for read in reads),
+    )
+
+
 def finish_of(reply: object) -> str | None:
     """Return the finish reason of a reply in lower case; that of an enum is its name."""
     if field(reply, "status") == "completed":
@@ -138,6 +165,34 @@ def has_content(chunk: object) -> bool:
     choices = field(chunk, "choices")
     each = [{"choices": [choice]} for choice in choices] if choices else [chunk]
     return any(first(one, (*_FINISHES, *_SHOWN)) or any(map(_shows, _parts(one))) for one in each)
+
+
+def ends_empty(chunk: object) -> bool:
+    """Return whether a chunk, before which no content came, ends a stream without any content."""
+    reply = field(chunk, "response") if word(chunk, "type").startswith("response.") else chunk
+    if not finish_of(chunk) and field(reply, "status") != "completed":
+        return False
+    return is_without_content(reply)
+
+
+def is_without_content(reply: object) -> bool:
+    """Return whether a complete reply, or the last chunk of a stream, has neither text nor calls
+    nor reasoning.
+    """
+    read = read_reply(reply)
+    is_silent = not (read.text or read.called_tool or read.refused or first(reply, _BESIDE))
+    return is_silent and not any(map(is_reasoning, _parts(reply)))
+
+
+def is_reasoning(part: object) -> bool:
+    """Return whether a part is a thought of the model."""
+    kind = word(part, "type")
+    return bool(field(part, "thought")) or "thinking" in kind or kind == "reasoning"
+
+
+def counts_reasoning(reply: object) -> bool:
+    """Return whether the usage of a reply, or of a chunk, counts reasoning."""
+    return bool(first(reply, _REASONED))
 
 
 def chunk_text(chunk: object) -> str:

@@ -25,18 +25,21 @@ from tenacity.stop import stop_base
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.strategies import CompactionStrategy, StrategyLike
 from compacter.compaction.summarize import Summarize
-from compacter.errors import ConfigurationError
+from compacter.errors import ConfigurationError, faults_of
 from compacter.events import CompactionEvent
+from compacter.lines.passages import Quotes
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.options.checks import CHECKS, TAKES
 from compacter.options.identity import identify
 from compacter.overflow import TokenLimit
-from compacter.recall.passages import Quotes
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[
     [CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None
+]
+RestoreHook = Callable[
+    [CompactionEvent], Sequence[Message] | Awaitable[Sequence[Message] | None] | None
 ]
 Hook = Callable[..., object]
 CompactionHook = Callable[[CompactionEvent], object]
@@ -101,6 +104,8 @@ class CompacterOptions(TypedDict, total=False):
     conversation: str | None
     logger: Any
     token_counter: TokenCounter | None
+    focus: str | None
+    after_compaction: RestoreHook | None
 
 
 BESIDE_SUMMARIES: Final = frozenset(
@@ -120,6 +125,8 @@ BESIDE_SUMMARIES: Final = frozenset(
         "conversation",
         "logger",
         "token_counter",
+        "focus",
+        "after_compaction",
     }
 )
 """Options that do not change summaries. ``Options`` that differ in another option never share a
@@ -184,8 +191,8 @@ class Options(BaseModel):
     memory: Memory | None = Field(default_factory=InProcessMemory)
     """Store of compactions, for later calls, or its address; ``None`` to turn it off."""
     timeout: float | None = Field(default=None, strict=True, gt=0)
-    """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for
-    no limit."""
+    """Limit for the summaries of one call, in seconds, at most 3,600; after it, ``fallback`` is
+    used. ``None`` for no limit."""
     detect: Callable[[BaseException], TokenLimit | None] = None  # type: ignore[assignment]
     """Detector that is called before the built-in one: ``exception -> TokenLimit``, True, False, or
     ``None`` to leave the decision to that one."""
@@ -223,11 +230,21 @@ class Options(BaseModel):
     token_counter: TokenCounter | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
+    focus: Mark | None = None
+    """What summaries must not lose, in your words: one more line of the request for a summary, for
+    all that a model writes from now on. It only adds."""
+    after_compaction: RestoreHook | None = None
+    """Called with the ``CompactionEvent`` of each compaction with a summary, sync or async: returns
+    messages, in the format of the conversation, that stand right behind the summary until the next
+    compaction replaces them; as many of the first as fit."""
 
-    @field_validator(*CHECKS, mode="before")
-    @classmethod
-    def _check(cls, value: object, info: ValidationInfo) -> object:
-        return CHECKS[str(info.field_name)](value)
+    # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
+    vars().update(
+        {
+            f"_check_{name}": field_validator(name, mode="before")(staticmethod(check))
+            for name, check in CHECKS.items()
+        }
+    )
 
     @field_validator("prepare_tokens")
     @classmethod
@@ -298,8 +315,9 @@ class Options(BaseModel):
 
 
 _CALLED_ELSEWHERE = {
-    "trigger_tokens": "max_context_tokens max_input_tokens max_tokens max_tokens_before_summary "
-    "target_tokens threshold token_limit trigger",
+    "trigger_tokens": "context_length context_size context_window max_context max_context_tokens "
+    "max_input_tokens max_tokens max_tokens_before_summary n_ctx target_tokens threshold "
+    "token_limit trigger window",
     "preserve_recent_turns": "keep keep_last keep_last_messages keep_recent messages_to_keep "
     "preserve_recent",
     "summarizer": "llm model summarization_model summary_model summarize_fn",
@@ -314,7 +332,7 @@ _CALLED_ELSEWHERE = {
 def unknown(name: str) -> str:
     """Return a hint for an option that does not exist."""
     meant = [option for option, names in _CALLED_ELSEWHERE.items() if name in names.split()]
-    meant += difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
+    meant += difflib.get_close_matches(name.lower(), Options.model_fields, 1, 0.7)
     helps = (
         f"did you mean {meant[0]}?"
         if meant
@@ -330,13 +348,4 @@ def validated(options: dict[str, object]) -> Options:
     try:
         return Options.model_validate(options)
     except ValidationError as error:
-        faults: dict[Any, str] = {}
-        for problem in error.errors():
-            name: Any = problem["loc"][0]
-            # One of our checks may begin with the name too, as it also runs elsewhere.
-            fault = str(problem.get("ctx", {}).get("error", "")).removeprefix(f"{name} ")
-            takes = f"takes {TAKES.get(name) or problem['msg']} (got {options.get(name)!r})"
-            is_unknown = problem["type"] == "extra_forbidden"
-            # The first error of each: a value may fail to be any of several types.
-            faults.setdefault(name, unknown(name) if is_unknown else f"{name}: {fault or takes}")
-        raise ConfigurationError("; ".join(faults.values())) from None
+        raise ConfigurationError(faults_of(error, options, TAKES, unknown)) from None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,16 +15,19 @@ from types import NoneType
 from typing import Any, Final
 
 from compacter.compaction.strategies import as_strategies, is_async
-from compacter.errors import ConfigurationError, UserFunction, check_size
+from compacter.errors import ConfigurationError, FunctionError, UserFunction, check_size
+from compacter.lines.passages import Quotes
 from compacter.memory.address import memory_of
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
 
 _LIMIT = "a TokenLimit with whole numbers or None, True, False or None"
 _TEXT = "a text that is not empty"
 _BOOLEAN = "True or False"
 _CALLS = "a whole number of at least 0"
+# Longest time limit in seconds: larger numbers are milliseconds.
+_HOUR = 3600
+_PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
 
 TAKES: Final[Mapping[str, str]] = {
     "compact_ratio": "a number above 0 and at most 1",
@@ -44,7 +48,9 @@ TAKES: Final[Mapping[str, str]] = {
     "memory": "InProcessMemory(), SQLiteMemory(path), RedisMemory(url), an address such as "
     '"sqlite:PATH" or "redis://HOST:PORT/DB", an object of your own with methods that are not '
     "async, as async calls run them in a thread, or None to turn it off",
-    "timeout": "a number of seconds above 0, or None",
+    "strategy": "a strategy such as Summarize() or Truncate(), a function of a plan, or a list of "
+    "these, not async",
+    "timeout": f"a number of seconds above 0 and up to {_HOUR:,}, or None",
     "detect": f"a function of an exception that returns {_LIMIT}",
     "before_compaction": "a function of a plan, or None",
     "redact": 'a function of a text that returns it redacted, "secrets", or None',
@@ -56,6 +62,8 @@ TAKES: Final[Mapping[str, str]] = {
     "conversation": f"{_TEXT}, or None",
     "logger": 'a logger, such as logging.getLogger("app") or structlog.get_logger()',
     "token_counter": "a function of a list of messages, or None",
+    "focus": f"{_TEXT}, or None",
+    "after_compaction": "a function of an event that returns a list of messages, or None",
     "hook": "the event and nothing else",
     "search": "a function of a question and a list of passages",
 }
@@ -119,7 +127,7 @@ def function(
     options = ASKED if shown != positional else ()
 
     def check(value: object) -> object:
-        if not callable(value) or isinstance(value, (UserFunction, UserDetector, Redaction)):
+        if not callable(value) or isinstance(value, _CHECKED):
             return value
         try:
             with suppress(ValueError):  # Unknown, as that of many built-in functions.
@@ -147,6 +155,22 @@ def no_class(value: object) -> object:
     return value
 
 
+class TokenCounter(UserFunction):
+    """A user's function that counts the tokens of a list of messages."""
+
+    __slots__ = ()
+
+    def __call__(self, *given: Any) -> int:
+        """Return the number; raise ``FunctionError`` if there are more messages than tokens."""
+        count: int = super().__call__(*given)
+        if count < len(given[0]):
+            raise FunctionError(
+                f"{self.option} returned {count:,} for a list of {len(given[0]):,} messages; it is "
+                "a function of that list, not of a text"
+            )
+        return count
+
+
 _NOT_MODELS = ("truncate", "shorten", "summarize", "none")
 _summarizing = function("summarizer(messages, **options)")
 _deciding = function("trigger_tokens(facts)", as_answer)
@@ -155,6 +179,12 @@ _searching = function("search(question, passages)")
 _hearing = function("hook(event)")
 _rewriting = function("retrieved(text, characters)", as_text)
 _stopping = function("max_retries(retry_state)", as_answer)
+_compacting = function("strategy(plan)")
+_counting = function(
+    "token_counter(messages)",
+    as_count,
+    wrap=lambda checked: TokenCounter(checked.option, checked.function, checked.read),
+)
 
 
 def summarizer(value: object) -> object:
@@ -179,6 +209,33 @@ def share(value: object) -> object:
     return value
 
 
+def summary_prompt(value: object) -> object:
+    """Refuse a text with another mark for the transcript than ours."""
+    mark = _PLACEHOLDER.search(value) if isinstance(value, str) else None
+    if mark and "{history}" not in str(value) and "%s" not in str(value):
+        raise ValueError(
+            f"{mark[0]} would be sent as it is; the transcript replaces {{history}} or %s, and is "
+            "appended to a text without braces"
+        )
+    return value
+
+
+def timeout(value: object) -> object:
+    """Refuse milliseconds."""
+    if isinstance(value, (int, float)) and value > _HOUR:
+        guess = f"; did you mean {value / 1000:g}?" if value <= _HOUR * 1000 else ""
+        raise ValueError(f"takes {TAKES['timeout']}{guess}")
+    return value
+
+
+def strategy(value: object) -> object:
+    """Return a tuple of strategies."""
+    several = as_strategies([value])
+    for each in several:
+        _compacting(getattr(each, "function", each.compact))
+    return several
+
+
 def _several(value: object) -> tuple[object, ...]:
     """Return the values of an iterable; a text, a mapping or a function is one value."""
     is_one = callable(value) or isinstance(value, (str, bytes, Mapping))
@@ -200,8 +257,11 @@ def redact(value: object) -> object:
 
 def recall(value: object) -> object:
     """Return the settings of recall."""
-    if type(value) in (int, float):
-        return {"share": value} if value else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return Quotes(share=value) if value else None
+        except ConfigurationError as error:
+            raise ValueError(str(error).removeprefix("share: ")) from None
     if isinstance(value, Quotes):
         _searching(value.search)
     return value
@@ -267,7 +327,9 @@ _detecting = function("detect(error)", _as_limit, wrap=UserDetector)
 
 def detect(value: object) -> object:
     """Return the detector."""
-    return detect_token_limit if value in (None, detect_token_limit) else _detecting(value)
+    if value in (None, detect_token_limit):
+        return detect_token_limit
+    return _detecting(no_class(value))
 
 
 def hooks(value: object) -> object:
@@ -281,32 +343,39 @@ def hooks(value: object) -> object:
 def check_hook(hook: object) -> None:
     """Raise ``ConfigurationError`` if this is not a function of an event."""
     if not callable(hook):
-        raise ConfigurationError(
+        forms = (
             "as decorators, @compacter.on_compaction and @compacter.on_event have no parentheses; "
-            f"a hook is a function of the event, not {hook!r}"
+        )
+        raise ConfigurationError(
+            f"{forms if hook is None else ''}a hook is a function of the event, not {hook!r}"
         )
     _hearing(hook)
 
+
+_CHECKED: Final = (UserFunction, UserDetector, Redaction)
 
 CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "compact_ratio": share,
     "max_retries": lambda value: _stopping(no_class(value)),
     "summarizer": summarizer,
-    "strategy": lambda value: as_strategies([value]),
+    "summary_prompt": summary_prompt,
+    "strategy": strategy,
     "fallback": fallback,
     "pin": function("pin(message)", as_answer),
     "trigger_tokens": lambda value: _deciding(check_size(value)),
     "prepare_tokens": check_size,
     "memory": memory,
+    "timeout": timeout,
     "detect": detect,
     "on_compaction": hooks,
     "on_event": hooks,
     "before_compaction": function("before_compaction(plan)"),
+    "after_compaction": function("after_compaction(event)"),
     "redact": redact,
     "recall": recall,
     "retrieved": lambda value: _rewriting(no_class(value)),
     "logger": logger,
-    "token_counter": function("token_counter(messages)", as_count),
+    "token_counter": _counting,
 }
 """The check of each option before pydantic's own, by its type: it returns the value to use, or
 raises ``ValueError``, without a text if the value is not what the option ``TAKES``."""

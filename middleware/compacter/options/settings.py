@@ -37,8 +37,12 @@ def from_environment(environment: Mapping[str, str], prefix: str) -> dict[str, A
     Empty variables are ignored. Raises ``ConfigurationError`` for a variable with an invalid value,
     and warns of unknown ones with the prefix.
     """
-    texts = {
-        variable[len(prefix) :].lower(): text.strip()
+    if getattr(environment, "items", None) is None:
+        raise ConfigurationError(
+            f"environment takes a mapping of variables such as os.environ, not {environment!r}"
+        )
+    texts = {  # ``dotenv_values`` has None for a variable without a value.
+        variable[len(prefix) :].lower(): str(text or "").strip()
         for variable, text in environment.items()
         if variable.upper().startswith(prefix.upper())
     }

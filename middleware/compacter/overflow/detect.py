@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from compacter.overflow.numbers import TokenLimit, measure
 from compacter.overflow.signals import (
@@ -38,7 +38,8 @@ _RANKS: Final = ("nothing", "other error", "token limit")
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
-    """Return the token limit that ``error`` states, or None if it is another error. Never raises.
+    """Return the token limit that ``error`` states, or None if it is another error. Raises
+    ``TypeError`` for anything but an exception, and nothing else.
 
     Reads type, status, code, body and text of the exception and of related ones: its cause,
     exceptions in its attributes and arguments, the last of several attempts, members of a group,
@@ -46,6 +47,12 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
     ``max_tokens``, expired tokens, overlong fields and counts of images or tools are not token
     limits, whatever their class is.
     """
+    given: Any = error
+    if not isinstance(given, BaseException):
+        raise TypeError(
+            f"detect_token_limit takes an exception, not {given!r}; a text of one is read as "
+            "detect_token_limit(Exception(text))"
+        )
     # An exception of an unknown object must not hide the provider's error.
     with suppress(Exception):
         return judge_error(error, default_table()).limit
@@ -147,6 +154,14 @@ def judge(signals: Signals, table: Table) -> Verdict:
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
+def _without_codes(signals: Signals) -> str:
+    """Return the text in words alone, as a body repeats its codes in it."""
+    text = normalise(signals.text)
+    for code in signals.codes:
+        text = text.replace(code, " ")
+    return text
+
+
 def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Table) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     has_other_code = any(
@@ -155,8 +170,10 @@ def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Tabl
     if verdict.rule == ABOVE_BUDGET:
         return verdict
     # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
-    # over a code alone too. A status and a code that agree are believed.
+    # over a code alone too. A status and a code that agree are believed, unless the text also has
+    # the error that they are about: a router tells why the first model failed, then the fallback.
     agree = has_other_code and signals.status in _OTHER_STATUS
+    agree = agree and not table.has(_without_codes(signals), "other error")
     if (verdict.is_clear or verdict.rule == "subject too long") and verdict.states_both:
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
         if not agree and (not is_loose or names_window(verdict.rule, verdict.statement, table)):

@@ -25,6 +25,8 @@ T = TypeVar("T")
 # event loop: those on 20,000 characters take 5 to 10 ms.
 _LARGE = 20_000
 _MANY = 400
+READS = 10
+"""Messages that are read in the time in which one is compacted, rather fewer."""
 THREADS = "compacter"
 """Beginning of the names of all daemon threads of the package."""
 # Longest wait for an import at the end of the process, in seconds.
@@ -212,9 +214,19 @@ async def _await_reply(reply: Any) -> Any:
     return reply
 
 
+def imported(name: str) -> Any:
+    """Return a module that the program has imported, else ``None``.
+
+    Another thread may be inside its import: ``sys.modules`` has the module from the beginning, and
+    what it will contain is missing.
+    """
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
+
+
 def _trio() -> Any:
     """Return the module trio if this code runs under it, else ``None``."""
-    trio = sys.modules.get("trio")
+    trio = imported("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
 
@@ -297,13 +309,16 @@ def _is_importing(thread: threading.Thread) -> bool:
     return frame is not None
 
 
-def is_large(messages: object) -> bool:
+def is_large(messages: object, times: int = 1) -> bool:
     """Return whether computations on these messages should not block an event loop. A quick
     estimate.
+
+    ``times``: 1 for a compaction; ``READS`` if the messages are only read.
     """
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         return False
-    return len(messages) >= _MANY or weight(list(messages), _LARGE) >= _LARGE
+    most = _LARGE * times
+    return len(messages) >= _MANY * times or weight(list(messages), most) >= most
 
 
 def weight(value: Any, enough: int, depth: int = 6) -> int:
@@ -314,8 +329,13 @@ def weight(value: Any, enough: int, depth: int = 6) -> int:
     if not isinstance(value, (list, tuple)):
         inner = (value if isinstance(value, dict) else getattr(value, "__dict__", {})).values()
     total = 0
+    rest = max(0, depth - 2)
     for one in inner if depth else ():
-        total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)
+        if type(one) is dict:  # Most are messages; a call for each would take half of the time.
+            for text in one.values():
+                total += len(text) if type(text) is str else weight(text, enough - total, rest)
+        else:
+            total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)
         if total >= enough:
             break
     return total

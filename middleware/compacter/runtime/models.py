@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from compacter.errors import ConfigurationError
-from compacter.runtime.io import in_thread
+from compacter.runtime.io import imported, in_thread
 
 
 def completion(*, awaited: bool = False, **options: Any) -> Any:
@@ -64,9 +64,9 @@ def without_banner() -> None:
 
     Its own Router sets the same switch: https://github.com/BerriAI/litellm/issues/5942.
     """
-    loaded = sys.modules.get("litellm")
-    if loaded is not None:
-        loaded.suppress_debug_info = True  # type: ignore[attr-defined]
+    litellm = imported("litellm")
+    if litellm is not None:
+        litellm.suppress_debug_info = True
 
 
 def load() -> Any:
@@ -128,7 +128,7 @@ def _table() -> dict[str, Any]:
     """Return litellm's table: its own, in which a program may have registered models, or the file,
     as importing it for other programs takes seconds.
     """
-    return getattr(sys.modules.get("litellm"), "model_cost", None) or _read_shipped()
+    return getattr(imported("litellm"), "model_cost", None) or _read_shipped()
 
 
 def _spec() -> ModuleSpec | None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import time
 from concurrent.futures import Future, InvalidStateError
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from compacter.runtime.io import imported
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,7 +34,7 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
     """Return the event loop that runs in this thread; ``None`` in sync code and under trio."""
     # Without the module there is no event loop. Its public function raises: that exception must not
     # become the context of an error on its way to the caller.
-    asyncio = sys.modules.get("asyncio")
+    asyncio = imported("asyncio")
     return asyncio._get_running_loop() if asyncio else None  # noqa: SLF001
 
 

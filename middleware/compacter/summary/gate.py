@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from operator import add
 
+from compacter.lines.words import UNSPACED, words
 from compacter.messages.replies import Reply
-from compacter.text.words import UNSPACED, words
 
 # Reasons of providers for the end of an answer.
 _CUT_OFF = re.compile(
@@ -76,6 +76,8 @@ _NAME = 4
 _ID = 6
 # At least one word in so many of an answer is the record's.
 _OF_ANSWER = 7
+# Characters of a record from which that is asked: a true sentence may share no word with less.
+_LONG_RECORD = 1_000
 # Words beside a text's own that may be in common by chance: short texts vary more.
 _SPARE = 13
 
@@ -117,6 +119,8 @@ class Record:
         That is two names or identifiers, or some of the words that the record is about: one of
         three for a record of a few sentences, most of them for a long one.
         """
+        if len(self.text) < _LONG_RECORD:
+            return True
         answer = _MARKUP.sub(" ", answer)
         said = _tokens(answer)
         ids = (token.lower() for token in said if _IDENTIFIER.search(token))
@@ -128,7 +132,7 @@ class Record:
         chance = self.chance * (len(words) + _SPARE)
         # Of a single word nothing can be told, not even if it is a name.
         is_more = min(len(words | said) - 1, shared) > max(chance, len(words) / _OF_ANSWER)
-        return len(self.topics) < _FEWEST_TOPICS or len(named) > 1 or is_more
+        return len(self.topics) < _FEWEST_TOPICS or len(named) > 2 or is_more
 
 
 def _stems(text: str) -> Counter[str]:

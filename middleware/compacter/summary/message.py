@@ -13,20 +13,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
+from compacter.lines.labels import NAMES, SUMMARY_TAG, WORK, body_of, checksum, seal
 from compacter.messages.fields import flat
 
-TAG = "[compacter: summary of what came before]"
+TAG = SUMMARY_TAG
 """Beginning of the first line of every summary message; the checksum follows."""
 RULE = "Rule: "
 NOTE = "Note: "
 """Prefixes of lines: a declared rule, a note of compacter."""
-NAMES = "Names in earlier tool calls"
-WORK = "Newest list of work"
-"""Labels of lines that compacter makes of tool calls, in place of a speaker."""
 
 _FRAME = "The earlier part of this conversation, shortened."
 _FRAME_WITH_RULES = f"{_FRAME} The rules hold throughout."
@@ -34,9 +31,6 @@ _BY_MODEL = "A model's summary, which may err; the quoted lines are right:"
 _QUOTED = "Lines of it, word for word:"
 _STORY_HEAD = f"\n\n{_BY_MODEL}\n"
 _QUOTED_HEAD = f"\n\n{_QUOTED}\n"
-# Bytes of the checksum in the first line, written as twice as many characters.
-_CHECKSUM_BYTES = 4
-_FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _CHECKSUM_BYTES}}})\n")
 _BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Unicode categories of invisible characters: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
@@ -72,6 +66,7 @@ _FORGED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_RESTORED = re.compile(r"The program has put back the next messages: (\d{1,4}) \(([0-9a-f]+)\)\.")
 STORY_FRAME = len(_STORY_HEAD)
 """Those of them that only stand above a model's text."""
 
@@ -151,15 +146,15 @@ def compose(summary: Summary | str) -> str:
     # Rules and notes follow the frame at once; the other blocks stand after an empty line.
     start = "" if summary.rules or summary.notes else "\n"
     body = f"{_FRAME_WITH_RULES if summary.rules else _FRAME}\n{start}{summary.text}"
-    return f"{TAG} {_checksum(body)}\n{body}"
+    return seal(TAG, body)
 
 
 def parse(text: str) -> Summary | None:
     """Return the content of a summary message; None if it has no tag line, or a wrong checksum."""
-    first = _FIRST_LINE.match(text)
-    if first is None or _checksum(text[first.end() :]) != first[1]:
+    body = body_of(text, TAG)
+    if body is None:
         return None
-    rest, _, quoted = text[first.end() :].partition(_QUOTED_HEAD)
+    rest, _, quoted = body.partition(_QUOTED_HEAD)
     head, _, story = rest.partition(_STORY_HEAD)
     frame, *lines = head.split("\n")
     if frame not in (_FRAME, _FRAME_WITH_RULES):
@@ -172,16 +167,37 @@ def parse(text: str) -> Summary | None:
     )
 
 
+def with_restored(text: str, contents: Sequence[str]) -> str:
+    """Return the text of a summary message with a note that messages of these contents, which the
+    program has put back, follow it.
+    """
+    summary = parse(text) or Summary(text)
+    notes = tuple(note for note in summary.notes if not _RESTORED.fullmatch(note))
+    if contents:
+        mark = checksum("\0".join(contents))
+        notes += (f"The program has put back the next messages: {len(contents)} ({mark}).",)
+    return compose(replace(summary, notes=notes))
+
+
+def count_restored(text: str, contents: Callable[[int], Sequence[str]]) -> int:
+    """Return how many messages behind a summary message a program has put back; 0 if they are not
+    there any more.
+
+    Args:
+        text: Text of the summary message.
+        contents: Returns the contents of so many messages behind it, fillers left out.
+    """
+    summary = parse(text) or Summary()
+    for note in filter(None, map(_RESTORED.fullmatch, summary.notes)):
+        count = int(note[1])
+        if checksum("\0".join(contents(count))) == note[2]:
+            return count
+    return 0
+
+
 def rule_lines(declared: Iterable[str]) -> tuple[str, ...]:
     """Return declared rules as lines of a summary, each once."""
     return tuple(dict.fromkeys(RULE + flat(rule) for rule in declared))
-
-
-def _checksum(body: str) -> str:
-    digest = blake2b(
-        body.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM_BYTES, person=b"compacter"
-    )
-    return digest.hexdigest()
 
 
 FRAME = len(compose(Summary("_", ("_",), (), "_"))) - 3

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from compacter.lines.head import Head
+from compacter.lines.keep import keep
+from compacter.lines.read import clip
+from compacter.lines.words import identifiers
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
 from compacter.summary import gate, prompt
-from compacter.summary.head import Head
-from compacter.summary.kept import keep
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.text.pieces import clip
-from compacter.text.words import identifiers
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
@@ -89,6 +89,8 @@ class Writer:
     """Whether lines fill all of the room: a budget that was given by hand is to be used."""
     template: str | None = None
     """The caller's own prompt, instead of the built-in one."""
+    focus: str = ""
+    """What the summary must not lose, in the caller's words."""
     redact: Callable[[str], str] | None = None
     """Applied to the answers."""
     chunks: int = 0
@@ -213,6 +215,7 @@ class Writer:
             # been cut off.
             max_tokens=self.tokens // (4 if short else 2),
             short=short,
+            focus=self.focus,
         )
 
     def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Any, Any, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from compacter.errors import with_hints
 from compacter.messages.format import Message
 from compacter.runtime.io import ASYNC
 from compacter.testing.errors import (
@@ -83,6 +84,7 @@ class _Turn(NamedTuple):
     frame: Frame
 
 
+@with_hints
 class ScriptedModel:
     """Fake provider that validates and counts each request, answers or refuses it, and records it.
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
+from compacter.errors import with_hints
 from compacter.testing.errors import ProviderError
 from compacter.testing.model import ScriptedModel
 
@@ -20,6 +21,7 @@ Event: TypeAlias = tuple[str | None, Body | str]
 """Name and data of a server-sent event."""
 
 
+@with_hints
 class ScriptedServer:
     """HTTP server on a loopback port with OpenAI's chat completions, answered by a scripted model.
 

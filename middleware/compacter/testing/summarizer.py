@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
+from compacter.errors import with_hints
 from compacter.messages.format import Message
 from compacter.testing.errors import Style, server_error, token_limit_error
 from compacter.testing.model import Completion, Request, ScriptedModel, check_word
@@ -56,6 +57,7 @@ _BAD_ANSWERS: Mapping[str, Reply] = {
 }
 
 
+@with_hints
 class ScriptedSummarizer:
     """Fake summarizer for ``Compacter(summarizer=...)``; pass its ``acall`` for an asynchronous
     one.

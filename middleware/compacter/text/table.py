@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 
 class Table:
@@ -20,8 +20,13 @@ class Table:
         return "\n".join(f"{name:{width}}  {value}" for name, value in rows)
 
     def _repr_html_(self) -> str:
-        # Loads tables of entities, which only a notebook needs.
-        from html import escape
+        return as_html(self._rows())
 
-        rows = (f"<tr><th>{escape(name)}<td>{escape(value)}" for name, value in self._rows())
-        return f"<table>{''.join(rows)}</table>"
+
+def as_html(rows: Iterable[tuple[str, str]]) -> str:
+    """Return a table for a notebook, with a row for each name and value."""
+    # Loads tables of entities, which only a notebook needs.
+    from html import escape
+
+    shown = (f"<tr><th>{escape(name)}<td>{escape(value)}" for name, value in rows)
+    return f"<table>{''.join(shown)}</table>"

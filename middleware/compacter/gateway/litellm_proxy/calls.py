@@ -13,6 +13,7 @@ from typing import Any
 from compacter.call.arguments import Args, Binding, CallFacts, Options
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
 from compacter.messages.bodies import EventWatch
+from compacter.messages.refusals import UNSAID
 from compacter.overflow import TokenLimit
 
 
@@ -248,4 +249,5 @@ async def read_until_content(
         if watch.read(text) if isinstance(text, bytes) else watch.judge(chunk):
             break
     watch.end()
-    return held, None, watch.found
+    found = watch.found
+    return held, None, None if found is None or found.source in UNSAID else found

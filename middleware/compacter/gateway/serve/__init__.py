@@ -8,15 +8,15 @@ page is ``docs/serve.md``.
 The way of a request: ``server`` and ``guard`` take it in, ``gateway`` handles it and sends signs of
 life, ``protocols`` recognises it, ``callers`` identifies its sender, ``exchange`` sends it as a
 wrapped call, ``answers`` inspects the responses. Beside it: ``app`` has the own pages (``board``);
-``command``, ``config`` and ``targets`` start the server.
+``command``, ``config`` and ``targets`` start the server, ``transport`` keeps connections to the
+upstreams.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compacter.gateway.serve.command import main, run
-from compacter.gateway.serve.config import load_app
+from compacter.gateway.serve.command import load_app, main, run
 
 if TYPE_CHECKING:
     from compacter.gateway.serve.app import create_app

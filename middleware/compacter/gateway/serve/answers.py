@@ -156,6 +156,15 @@ async def _document(body: bytes, packed: str) -> dict[str, Any]:
         return {}
 
 
+async def read_events(answer: Answer) -> tuple[Any, ...]:
+    """Return the data of all server-sent events of a response, and close it."""
+    await answer.hold(lambda _: False, _LONGEST_DOCUMENT)
+    await answer.aclose()
+    lines = b"".join(answer.held).splitlines()
+    data = [line.removeprefix(b"data:") for line in lines if line.startswith(b"data:")]
+    return tuple([await read(each) or {} for each in data])
+
+
 async def read(raw: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a body; ``None`` if it has none."""
     try:

@@ -75,7 +75,6 @@ def app_of(setup: Setup, board: Board, hosts: Callable[[str], bool]) -> Starlett
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        gateway.begin()  # The application may have run before, on another event loop.
         try:
             yield
         finally:

@@ -40,9 +40,7 @@ class Signer:
         try:
             from botocore.session import Session
         except ImportError:
-            raise ConfigurationError(
-                'aws_region needs: pip install "llm-compacter[bedrock]"'
-            ) from None
+            raise ConfigurationError("aws_region needs: pip install boto3") from None
         self._region = region
         session = Session()
         # boto3 uses an API key before any credentials.

@@ -9,16 +9,29 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any, Unpack
 
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.gateway.serve.config import (
     RunOptions,
-    load_app,
     parser,
     read_config,
     read_settings,
 )
+
+
+def load_app() -> Any:
+    """Return the module of the server's app. Raises ``ImportError`` that names the extra."""
+    try:
+        import_module("uvicorn")  # The server is part of the extra.
+        return import_module("compacter.gateway.serve.app")
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("compacter"):
+            raise
+        raise ImportError(
+            "compacter serve needs: pip install httpx prometheus-client starlette uvicorn"
+        ) from error
 
 
 def run(*, upstream: str | Iterable[str], **options: Unpack[RunOptions]) -> None:

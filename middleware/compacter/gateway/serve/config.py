@@ -10,7 +10,6 @@ import argparse
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -102,17 +101,6 @@ class Settings(BaseModel):
 
 
 _SHORT = {"ratio": "compact_ratio", "prepare": "prepare_tokens"}
-
-
-def load_app() -> Any:
-    """Return the module of the server's app. Raises ``ImportError`` that names the extra."""
-    try:
-        import_module("uvicorn")  # The server is part of the extra.
-        return import_module("compacter.gateway.serve.app")
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("compacter"):
-            raise
-        raise ImportError('compacter serve needs: pip install "llm-compacter[serve]"') from error
 
 
 def read_settings(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:

@@ -20,12 +20,13 @@ import httpx
 
 from compacter.call.wrap import wrap_function
 from compacter.clients.openai import Responses, compacting, output_param
-from compacter.compaction.sizes import CHARS_PER_TOKEN
+from compacter.compaction.calibration import CHARS_PER_TOKEN
 from compacter.gateway.serve.answers import (
     Answer,
     Refused,
     Watches,
     look_into,
+    read_events,
     watch_events,
     write,
 )
@@ -34,7 +35,7 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.protocols import Protocol
 from compacter.gateway.serve.targets import Target
 from compacter.gateway.serve.upstream import Headers, end_to_end
-from compacter.messages.refusals import detect_in_reply
+from compacter.messages.refusals import UNSAID, detect_in_reply
 
 # Headers that are valid for one body. With the first request's idempotency key, the server would
 # repeat its response.
@@ -86,10 +87,13 @@ class Exchange:
         """
         target = self.target
         protocol = self.protocol
-        plain = protocol.summary_url(self.url, None).copy_with(query=None)
+        plain = str(protocol.summary_url(self.url, None)).partition("?")[0]
         # Part of the memory's scope: compactions are not shared with other callers or servers, and
         # are shared by streams and plain calls.
-        server = f"serve {plain} {caller} {target.summarizer or ''}"
+        betas = b" ".join(
+            value for name, value in self.headers if name == b"anthropic-beta"
+        ).decode("latin-1")
+        server = f"serve {plain} {caller} {target.summarizer or ''} {betas}"
         binding = protocol.binding(
             wire_format=protocol.wire_format,
             messages_param=protocol.param,
@@ -97,7 +101,7 @@ class Exchange:
             output_param=protocol.output_param or output_param(target.upstream),
             summary_function=self.summary,
             server=lambda: server,
-            has_one_server=True,
+            betas=lambda: betas,
         )
         create: Any = Exchange.create
         if protocol.binding is Responses:
@@ -149,18 +153,20 @@ class Exchange:
             raise
         finally:
             self.answered = time.monotonic()
-        self.refusals += detect_in_reply(answer) is not None
+        found = detect_in_reply(answer)
+        self.refusals += found is not None and found.source not in UNSAID
         return answer
 
-    async def summary(self, /, **arguments: Any) -> Mapping[str, Any]:
-        """Ask for a summary, and return the reply."""
+    async def summary(self, /, **arguments: Any) -> Mapping[str, Any] | tuple[Any, ...]:
+        """Ask for a summary, and return the reply; a stream as a tuple of its events."""
         model = self.target.summarizer
         protocol = self.protocol
         if model is not None and not protocol.plain_verb:
             arguments["model"] = model
         body = protocol.plain(protocol.body(arguments, self.body))
         url = protocol.summary_url(self.url, model)
-        return protocol.reply(await self._send(body, url, watch_events))
+        answer = await self._send(body, url, watch_events)
+        return await read_events(answer) if body.get("stream") else protocol.reply(answer)
 
     async def compact(
         self,
@@ -231,9 +237,7 @@ class Exchange:
     ) -> Answer:
         if self.signer is not None:
             headers = self.signer.signed(method, url, headers, content or b"")
-        request = httpx.Request(method, url, headers=list(headers), content=content)
-        client = self.target.client
-        answer = Answer(await client.send(request, stream=True, follow_redirects=False))
+        answer = await self.target.send(method, url, headers, content)
         try:
             await look_into(answer, watches or self.protocol.watches, hold)
         except BaseException:

@@ -14,7 +14,7 @@ import json
 from collections.abc import AsyncGenerator, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 from starlette.datastructures import Headers
@@ -29,10 +29,9 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.exchange import Exchange
 from compacter.gateway.serve.guard import raw_path
 from compacter.gateway.serve.protocols import Protocol, protocol_of
-from compacter.gateway.serve.targets import Setup, Target, make_client
+from compacter.gateway.serve.targets import Setup, Target
 from compacter.gateway.serve.upstream import end_to_end
 
-T = TypeVar("T")
 # Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
 # today, two million tokens, is a tenth of that.
 _LARGEST_BODY = 64 << 20
@@ -50,23 +49,13 @@ class Gateway:
         """Number of requests that are being handled."""
         self.setup = setup
 
-    def begin(self) -> None:
-        """Make new clients of the upstreams if the earlier ones were closed."""
-        for target in self.setup.targets:
-            if target.client.is_closed:
-                target.client = make_client(target.upstream)
-
     async def aclose(self) -> None:
         """Close the connections to the upstreams."""
         for target in self.setup.targets:
-            await target.client.aclose()
+            await target.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http":
-            reason = "compacter serve has no WebSockets"
-            await send({"type": "websocket.close", "code": 1003, "reason": reason})
-            return
         settings = self.setup.settings
         tenant_class = Headers(scope=scope).get(settings.class_header, "other")
         ORIGIN.set(Origin(tenant_class=tenant_class))
@@ -76,9 +65,7 @@ class Gateway:
         handler = _Handler(self.board, self.setup, sender, scope, lifeline)
         self.open += 1
         try:
-            answer = await handler.answer()
-            await lifeline.end()
-            await handler.relay(answer, send)
+            await sender.waits_for(handler.handle(send))
         except Gone:
             pass
         finally:
@@ -96,6 +83,15 @@ class _Handler:
     scope: Scope
     lifeline: Lifeline
     upstream: str = ""
+
+    async def handle(self, send: Send) -> None:
+        """Answer the request."""
+        answer = await self.answer()
+        try:
+            await self.lifeline.end()
+            await self.relay(answer, send)
+        finally:
+            await answer.aclose()
 
     async def answer(self) -> Answer:
         """Return the upstream's response, or else an error of this server."""
@@ -127,8 +123,7 @@ class _Handler:
         """Send a response to the caller. If it breaks off, it is left incomplete so that the caller
         can see it.
         """
-
-        async def work() -> None:
+        try:
             if not self.lifeline.begun:
                 headers = answer.headers
                 start = {"type": "http.response.start", "status": answer.status, "headers": headers}
@@ -137,13 +132,8 @@ class _Handler:
                 async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-        try:
-            await self.sender.waits_for(work())
         except httpx.HTTPError as error:
             self._note_away("broke off its response", error)
-        finally:
-            await answer.aclose()
 
     def _note_away(self, what: str, error: Exception) -> None:
         """Count that the upstream is away, and print it once until it answers."""
@@ -190,7 +180,7 @@ class _Handler:
         ORIGIN.set(replace(ORIGIN.get(), model=model))
         hold = partial(self.lifeline.begin, protocol)
         exchange = Exchange(target, protocol, url, headers, raw, body, model, hold)
-        return await self.sender.waits_for(exchange.call(self.board, caller))
+        return await exchange.call(self.board, caller)
 
     async def _pass_on(self, target: Target, url: httpx.URL, head: bytes) -> Answer:
         """Return the response to a request that is not inspected; ``head`` is the part of its body
@@ -208,14 +198,9 @@ class _Handler:
         if not has_body:
             async for _ in self.sender.body():
                 pass
-        request = httpx.Request(
-            self.scope["method"],
-            url,
-            headers=end_to_end(self.scope["headers"], b"host", b"expect"),
-            content=content() if has_body else None,
-        )
-        sent = target.client.send(request, stream=True, follow_redirects=False)
-        return Answer(await self.sender.waits_for(sent))
+        headers = end_to_end(self.scope["headers"], b"host", b"expect")
+        body = content() if has_body else None
+        return await target.send(self.scope["method"], url, headers, body)
 
 
 # -- signs of life ---------------------------------------------------------------------------------
@@ -317,7 +302,8 @@ class Sender:
         """Yield the rest of the body. Raises ``Gone`` or ``Stalled``."""
         while not self._sent.is_set():
             try:
-                message = await asyncio.wait_for(self.receive(), self.seconds)
+                async with asyncio.timeout(self.seconds):
+                    message = await self.receive()
             except TimeoutError:
                 raise Stalled from None
             if message["type"] != "http.request":
@@ -326,17 +312,15 @@ class Sender:
                 self._sent.set()
             yield message.get("body", b"")
 
-    async def waits_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of ``work``. If the sender disconnects, cancel it and raise
-        ``Gone``.
-        """
+    async def waits_for(self, work: Coroutine[Any, Any, None]) -> None:
+        """Carry out ``work``. If the sender disconnects, cancel it and raise ``Gone``."""
         task = asyncio.ensure_future(work)
         leaving = asyncio.ensure_future(self._leave())
         try:
             await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 raise Gone
-            return task.result()
+            task.result()
         finally:
             task.cancel()
             leaving.cancel()

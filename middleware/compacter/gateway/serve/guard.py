@@ -1,5 +1,5 @@
-"""Refuse requests for another server, and those that another site's web page made a browser
-send.
+"""Refuse requests for another server, those that another site's web page made a browser send, and
+WebSockets.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from compacter.gateway.serve.upstream import Headers, climbs, is_loopback
 
 @dataclass
 class Guard:
-    """Middleware that refuses requests for any other server, as this is not an open proxy, and
-    those of web pages of other sites.
+    """Middleware that refuses requests for any other server, as this is not an open proxy, those of
+    web pages of other sites, and WebSockets.
 
     Args:
         app: ASGI application for the other requests.
@@ -46,6 +46,12 @@ class Guard:
         if is_cross_site(scope["headers"], self.origins(), is_link=is_link):
             message = "a web page of another site may not use this server; see --allow-origin"
             return JSONResponse(error_body("cross_site", message), 403, {"connection": "close"})
+        if scope["type"] == "websocket" or _upgrade(scope["headers"]) == b"websocket":
+            # With this status Codex sends the same over HTTP at once; others it takes for faults of
+            # the network, and tries again: https://www.rfc-editor.org/rfc/rfc9110#section-15.5.22.
+            message = "compacter serve has no WebSockets: send the request over HTTP"
+            headers = {"upgrade": "HTTP/1.1", "connection": "upgrade"}
+            return JSONResponse(error_body("no_websockets", message), 426, headers)
         return None
 
     def _problem(self, scope: Scope) -> str:
@@ -58,6 +64,8 @@ class Guard:
         if climbs(path):
             return 'the path has a segment "." or ".."'
         named = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if not named and scope.get("http_version") == "1.0":
+            return ""  # It had no such header yet. No browser sends this, but health checks do.
         if len(named) != 1 or not self.hosts(without_port(named[0])):
             return "the Host header does not name this server"
         return ""
@@ -88,6 +96,11 @@ def is_cross_site(headers: Headers, origins: frozenset[str], *, is_link: bool) -
         return True
     own = without_port(said.get(b"host", ""))
     return not (is_loopback(host) or host == own.strip("[]"))
+
+
+def _upgrade(headers: Headers) -> bytes:
+    """Return the protocol that a request asks for in place of HTTP, in lower case."""
+    return next((value.strip().lower() for name, value in headers if name == b"upgrade"), b"")
 
 
 def raw_path(scope: Scope) -> str:

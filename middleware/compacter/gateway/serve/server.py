@@ -59,6 +59,9 @@ class Protocol(H11Protocol):
         super().connection_lost(exc)
         self._stop_timer()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Do not advise to install a library for WebSockets: the application refuses them."""
+
     def shutdown(self) -> None:
         """Close the connection if it is idle, or as soon as the body of its request stalls."""
         super().shutdown()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -84,11 +85,17 @@ class Upstream:
 
     def url(self, tail: str, query: str = "") -> httpx.URL:
         """Return the URL of a tail. Its host and port are always the upstream's."""
-        import httpx
-
-        base = httpx.URL(self.base_url)
         path = f"{urlsplit(self.base_url).path}{tail}" or "/"
-        return base.copy_with(raw_path=(f"{path}?{query}" if query else path).encode("ascii"))
+        return _parsed(self.base_url).copy_with(
+            raw_path=(f"{path}?{query}" if query else path).encode("ascii")
+        )
+
+
+@cache
+def _parsed(base_url: str) -> httpx.URL:
+    import httpx
+
+    return httpx.URL(base_url)
 
 
 def parse_upstreams(given: object) -> tuple[Upstream, ...]:
@@ -111,6 +118,8 @@ def climbs(path: str) -> bool:
     """Return whether a path has a segment ``.`` or ``..``, also in a form that another server may
     decode to one: encoded more than once, in two bytes, or with parameters (``..;a=b``).
     """
+    if "." not in path and "%" not in path:
+        return False
     raw = path.encode("utf-8", "surrogatepass")
     for _ in range(4):  # No server decodes more often.
         raw = unquote_to_bytes(raw)

@@ -26,7 +26,7 @@ try:
     from opentelemetry import metrics, trace
 except ImportError as error:
     raise ImportError(
-        'compacter.tools.observe.OpenTelemetry needs: pip install "llm-compacter[otel]"'
+        "compacter.tools.observe.OpenTelemetry needs: pip install opentelemetry-api"
     ) from error
 
 if TYPE_CHECKING:
