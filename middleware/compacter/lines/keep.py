@@ -224,7 +224,7 @@ _NAMES_SHARE = 0.25
 
 
 class _Choices:
-    """What is chosen, and the room that is left."""
+    """The chosen lines, and the room that is left."""
 
     def __init__(self, head: Head, left: int) -> None:
         self.head = head
@@ -274,6 +274,7 @@ class _Choices:
         for number, at in picks:
             line = talk.line((number, at))
             price += len(line.lead) + len(line.text) + 3
+            # A paragraph that depends on nothing above it is an entry of its own.
             begins = at and "\n" in talk.line((number, at - 1)).gap and not line.needs
             if begins or number not in self.chosen:
                 price += len(talk.said[number].speaker) + 2

@@ -1,5 +1,5 @@
-"""What compacter writes around the lines that it quotes: labels, and the tag line by which it
-knows its own texts again.
+"""Labels around the lines that compacter quotes, and the tag line by which it knows its own texts
+again.
 """
 
 from __future__ import annotations

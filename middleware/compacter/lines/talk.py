@@ -1,4 +1,4 @@
-"""What was said: the texts of a conversation, each with its speaker, read into lines when somebody
+"""The texts of a conversation, each with its speaker, read into lines when somebody
 first asks for them.
 
 A word is looked for in the texts as they are; only texts that hold one are read into lines.
