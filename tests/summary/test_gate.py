@@ -228,7 +228,9 @@ def test_nothing_is_compared_with_a_record_without_words() -> None:
 
 
 def test_a_name_alone_is_no_summary() -> None:
-    record = gate.Record(["We meet Ottilie at the harbour, and Ottilie brings ropes and sails."])
+    record = gate.Record(
+        ["We meet Ottilie at the harbour, and Ottilie brings ropes and sails."] * 6
+    )
     assert not stands(record, "Ottilie")
     assert stands(record, "Ottilie brings ropes.")
 

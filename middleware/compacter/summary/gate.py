@@ -51,12 +51,12 @@ _LONG_SENTENCE = 24
 _OF_A_LOOP = 6
 
 # Tags, and keys of JSON: many texts share them.
-_MARKUP = re.compile(r'<[^<>]{1,200}>|"[\w -]{1,40}"\s{0,4}:')
+_MARKUP = re.compile(r"""<[^<>]{1,200}>|["'][\w -]{1,40}["']\s{0,4}:""")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _TOKEN = re.compile(r"[\w./:@#?=&-]{1,100}")
 _AROUND = "./:@#?=&-"
 _IDENTIFIER = re.compile(r"(?=.{4})(?:[^\W\d_].*\d|\d.*[^\W\d_]|\w[_/.:@#?=&-]\w|[a-z][A-Z])")
-_INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{2,}")
+_INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{3,}")
 # Letters by which words are compared, so that their endings do not count.
 _STEM = 4
 # A record is about so many words, its most common ones.
@@ -77,7 +77,7 @@ _ID = 6
 # At least one word in so many of an answer is the record's.
 _OF_ANSWER = 7
 # Characters of a record from which that is asked: a true sentence may share no word with less.
-_LONG_RECORD = 1_000
+_LONG_RECORD = 300
 # Words beside a text's own that may be in common by chance: short texts vary more.
 _SPARE = 13
 
@@ -132,7 +132,7 @@ class Record:
         chance = self.chance * (len(words) + _SPARE)
         # Of a single word nothing can be told, not even if it is a name.
         is_more = min(len(words | said) - 1, shared) > max(chance, len(words) / _OF_ANSWER)
-        return len(self.topics) < _FEWEST_TOPICS or len(named) > 2 or is_more
+        return len(self.topics) < _FEWEST_TOPICS or len(named) > 1 or is_more
 
 
 def _stems(text: str) -> Counter[str]:
