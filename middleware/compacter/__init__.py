@@ -78,7 +78,19 @@ _HOMES = {
     "compacter.compaction.strategies": ("CompactionStrategy Truncate ClearToolResults Shorten"),
 }
 """The modules of these names, which are imported when they are used."""
-_METHODS = frozenset({"acompact", "compact", "on_compaction", "on_event", "plan", "search", "wrap"})
+_METHODS = frozenset(
+    {
+        "acompact",
+        "compact",
+        "forget",
+        "on_compaction",
+        "on_event",
+        "plan",
+        "search",
+        "using",
+        "wrap",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import CompactionPlan
-from compacter.effects import Approve, Ask, Effect, Emit, Quote
+from compacter.effects import Approve, Ask, Effect, Emit, Quote, Restore
 from compacter.errors import FunctionError
 from compacter.events import (
     CompactionEvent,
@@ -34,7 +34,7 @@ from compacter.events import (
     PassagesRecalled,
 )
 from compacter.memory.match import View
-from compacter.memory.record import Record, prefix_digest
+from compacter.memory.record import Record, conversation_digest, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -148,6 +148,18 @@ class Performer(Sender):
             return None
         return answer if isinstance(answer, CompactionPlan) else plan
 
+    async def restore(self, event: CompactionEvent) -> Sequence[Message]:
+        """Return the messages that ``after_compaction`` wants back; none if it fails."""
+        hook: Any = self.state.options.after_compaction
+        with self.state.safely("hook"):
+            answer = await self.io.hook(hook, event.model_copy())
+            if not isinstance(answer, (list, tuple, NoneType)):
+                raise FunctionError(
+                    f"after_compaction returned {type(answer).__name__}; return a list of messages"
+                )
+            return answer or ()
+        return ()
+
     # -- memory ------------------------------------------------------------------------------------
 
     async def find(self, asked: Find) -> View | None:
@@ -160,6 +172,14 @@ class Performer(Sender):
                 await self._lead(await self._compute(digest))
             self._spent += time.monotonic() - began
         view = await self._view()
+        if not head and not self.is_ahead:
+            for _ in range(
+                self.state.take_forget(conversation_digest(self.request.openings or ()))
+            ):
+                if view is None:
+                    break
+                await self._forget(view.source)
+                view = await self._view()
         if view is not None and asked.is_counted:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -190,10 +210,14 @@ class Performer(Sender):
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""
+        while self._made:
+            await self._forget(self._made.pop())
+
+    async def _forget(self, record: Record) -> None:
         matcher = self.state.matcher
-        while matcher is not None and self._made:
+        if matcher is not None:
             with self.state.safely("memory"):
-                await matcher.forget(self._made.pop(), io=self.io)
+                await matcher.forget(record, io=self.io)
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it
@@ -370,6 +394,7 @@ _METHODS: Mapping[type[Effect[Any]], Callable[[Performer, Any], Awaitable[Any]]]
     Forget: lambda handlers, _: handlers.forget(),
     Prepare: Performer.prepare,
     Quote: Performer.quote,
+    Restore: lambda handlers, effect: handlers.restore(effect.event),
     Save: lambda handlers, effect: handlers.remember(effect.after),
     Send: lambda handlers, effect: handlers.send(effect.messages, effect.options),
 }

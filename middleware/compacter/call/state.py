@@ -7,6 +7,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
@@ -86,6 +87,8 @@ class GiveUps:
     count = 0
 
 
+IN_FORCE: ContextVar[Mapping[str, State] | None] = ContextVar("compacter_in_force", default=None)
+"""States of ``Compacter.using`` in this thread or task, by the names of those they replace."""
 _GAVE_UP = "_compacter_gave_up"
 
 
@@ -122,6 +125,8 @@ class State:
         one; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
+        # Number of compactions that each conversation is to forget at its next call.
+        self._to_forget: LRUCache[str, int] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
         self._apply(options, Options.model_fields)
 
@@ -132,6 +137,25 @@ class State:
         made = copy(self)
         made._apply(self.options.replaced(options), options)  # noqa: SLF001 - of this class
         return made
+
+    def in_force(self, options: Mapping[str, object] | None = None) -> State:
+        """Return the state that ``using`` has put in place of this one here, else this one; with
+        other options, if there are any.
+        """
+        state = (IN_FORCE.get() or {}).get(self.name, self)
+        return state.replaced(options) if options else state
+
+    @contextmanager
+    def using(self, options: Mapping[str, object]) -> Generator[None]:
+        """Replace options for the calls that begin in the block, in this thread or task."""
+        states = IN_FORCE.get() or {}
+        token = IN_FORCE.set({**states, self.name: self.in_force(options)})
+        try:
+            yield
+        finally:
+            # A generator may be closed in another context, where nothing was replaced.
+            with suppress(ValueError):
+                IN_FORCE.reset(token)
 
     def _apply(self, options: Options, changed: Container[str]) -> None:
         """Apply these options; those named in ``changed`` are new."""
@@ -292,6 +316,17 @@ class State:
             is_new = record not in self._records
             self._records[record] = True
             return is_new
+
+    def note_forget(self, digest: str) -> None:
+        """Note that a conversation's next call is to forget its newest compaction."""
+        if self.memory is not None and not self.memory.empty():
+            with self._lock:
+                self._to_forget[digest] = self._to_forget.get(digest, 0) + 1
+
+    def take_forget(self, digest: str) -> int:
+        """Return, and remove, the number of compactions that a conversation is to forget."""
+        with self._lock:
+            return self._to_forget.pop(digest, 0)
 
     def recall(self) -> Recall:
         """Return the state of recall between calls."""

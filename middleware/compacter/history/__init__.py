@@ -285,26 +285,29 @@ class History(UserList[Message]):
         """Like ``compact_if_needed``, without blocking the event loop."""
         return await self._compact_if_needed(ASYNC)
 
-    def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
+    def compact(
+        self, *, budget: int | None = None, summary: str | None = None, focus: str | None = None
+    ) -> CompactionResult:
         """Compact now, whether or not the threshold is reached (see ``Compacter.compact``), and
         return the result.
 
         Args:
             budget: Largest size afterwards, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
 
         Raises:
             CompactionError: Nothing can be compacted, or there is no summary and ``fallback`` is
                 ``None``. The history is then unchanged.
             ConfigurationError: An argument is invalid, or there is no summarizer.
         """
-        return run(self._compact(SYNC, budget, summary, forced=True))
+        return run(self._compact(SYNC, budget, summary, focus, forced=True))
 
     async def acompact(
-        self, *, budget: int | None = None, summary: str | None = None
+        self, *, budget: int | None = None, summary: str | None = None, focus: str | None = None
     ) -> CompactionResult:
         """Like ``compact``, with its arguments, without blocking the event loop."""
-        return await self._compact(ASYNC, budget, summary, forced=True)
+        return await self._compact(ASYNC, budget, summary, focus, forced=True)
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """Return the passages most relevant to a query, also of compacted messages, best first.
@@ -338,7 +341,13 @@ class History(UserList[Message]):
         return True
 
     async def _compact(
-        self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
+        self,
+        io: IO,
+        budget: int | None,
+        summary: str | None = None,
+        focus: str | None = None,
+        *,
+        forced: bool = False,
     ) -> CompactionResult:
         """Compact, install the messages, and return the result; with ``forced``, raise if nothing
         could be compacted.
@@ -353,6 +362,7 @@ class History(UserList[Message]):
             wire_format=self._wire_format,
             budget=budget,
             summary=summary,
+            focus=focus,
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):

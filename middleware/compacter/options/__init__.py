@@ -38,6 +38,9 @@ Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[
     [CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None
 ]
+RestoreHook = Callable[
+    [CompactionEvent], Sequence[Message] | Awaitable[Sequence[Message] | None] | None
+]
 Hook = Callable[..., object]
 CompactionHook = Callable[[CompactionEvent], object]
 
@@ -101,6 +104,8 @@ class CompacterOptions(TypedDict, total=False):
     conversation: str | None
     logger: Any
     token_counter: TokenCounter | None
+    focus: str | None
+    after_compaction: RestoreHook | None
 
 
 BESIDE_SUMMARIES: Final = frozenset(
@@ -120,6 +125,8 @@ BESIDE_SUMMARIES: Final = frozenset(
         "conversation",
         "logger",
         "token_counter",
+        "focus",
+        "after_compaction",
     }
 )
 """Options that do not change summaries. ``Options`` that differ in another option never share a
@@ -223,6 +230,13 @@ class Options(BaseModel):
     token_counter: TokenCounter | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
+    focus: Mark | None = None
+    """What summaries must not lose, in your words: one more line of the request for a summary, for
+    all that a model writes from now on. It only adds."""
+    after_compaction: RestoreHook | None = None
+    """Called with the ``CompactionEvent`` of each compaction with a summary, sync or async: returns
+    messages, in the format of the conversation, that stand right behind the summary until the next
+    compaction replaces them; as many of the first as fit."""
 
     # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
     vars().update(

@@ -62,6 +62,8 @@ TAKES: Final[Mapping[str, str]] = {
     "conversation": f"{_TEXT}, or None",
     "logger": 'a logger, such as logging.getLogger("app") or structlog.get_logger()',
     "token_counter": "a function of a list of messages, or None",
+    "focus": f"{_TEXT}, or None",
+    "after_compaction": "a function of an event that returns a list of messages, or None",
     "hook": "the event and nothing else",
     "search": "a function of a question and a list of passages",
 }
@@ -368,6 +370,7 @@ CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "on_compaction": hooks,
     "on_event": hooks,
     "before_compaction": function("before_compaction(plan)"),
+    "after_compaction": function("after_compaction(event)"),
     "redact": redact,
     "recall": recall,
     "retrieved": lambda value: _rewriting(no_class(value)),

@@ -31,7 +31,7 @@ _THOUGHTS = re.compile(r"(?is)\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 # A tool call as text, in the forms that models are trained on: tags, and JSON with name and
 # arguments.
 _CALL = re.compile(
-    r"(?m)^\W{0,8}(?:tool_calls?\]|(?:tool_call|function_call|tool_use|invoke)\b[^\n>]{0,80}>"
+    r"(?mi)^\W{0,8}(?:tool_calls?\]|(?:tool_call|function_call|tool_use|invoke)\b[^\n>]{0,80}>"
     r"|function=\w|python_tag\|>)"
     r'|\A[\s`\[{]{1,16}(?:json\s{1,4}[\[{\s]{1,16})?"(?:name|tool|type|function|tool_calls)"\s?:'
     r'(?s:.{0,400}?)"(?:arguments|parameters|input|args)"\s?:'
@@ -53,10 +53,10 @@ _OF_A_LOOP = 6
 # Tags, and keys of JSON: many texts share them.
 _MARKUP = re.compile(r'<[^<>]{1,200}>|"[\w -]{1,40}"\s{0,4}:')
 _LETTERS = re.compile(r"[^\W\d_]+")
-_TOKEN = re.compile(r"[\w./:@#?=&-]+")
+_TOKEN = re.compile(r"[\w./:@#?=&-]{1,100}")
 _AROUND = "./:@#?=&-"
 _IDENTIFIER = re.compile(r"(?=.{4})(?:[^\W\d_].*\d|\d.*[^\W\d_]|\w[_/.:@#?=&-]\w|[a-z][A-Z])")
-_INSIDE_A_SENTENCE = re.compile(r"(?<=[^\W_] )(?![a-z])[^\W\d_]\w{2,}")
+_INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{2,}")
 # Letters by which words are compared, so that their endings do not count.
 _STEM = 4
 # A record is about so many words, its most common ones.
@@ -127,11 +127,12 @@ class Record:
         named = {*(name for name in ids if name in self.text), *map(str.lower, said & self.names)}
         words = {*_stems(answer), *_pairs(answer)}.difference(name[:_STEM] for name in named)
         numbers = set(filter(str.isdigit, said))
-        shared = len(words & self.topics) + len(numbers & self.numbers)
-        shared += sum(_NAME if name.isalpha() else _ID for name in named)
+        shared = len(words & self.topics) + sum(_NAME if name.isalpha() else _ID for name in named)
+        # Any text may have a number that the record has.
+        shared += len(numbers & self.numbers) * bool(shared)
         chance = self.chance * (len(words) + len(numbers) + _SPARE)
         # Of a single word nothing can be told, not even if it is a name.
-        is_more = min(len(words | said), shared) > max(chance, len(words) / _OF_ANSWER)
+        is_more = min(len(words | said) - 1, shared) > max(chance, len(words) / _OF_ANSWER)
         return len(self.topics) < _FEWEST_TOPICS or len(named) > 1 or is_more
 
 
