@@ -174,7 +174,8 @@ class ByHand:
             rules=options.with_declared(getattr(messages, "rules", ())),
         )
         sizes = Sizes(options, state.calibration(model))
-        target, reserved = budget, 0
+        target = budget
+        reserved = 0
         if budget is None:
             target, reserved = in_window(sizes, read)
         asked = CompactionPlan(

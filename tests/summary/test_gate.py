@@ -1,5 +1,5 @@
-"""What is no summary never stands as one: plain faults, and texts that have nothing of the
-conversation, in any language.
+"""No answer without anything of the conversation stands as a summary: plain faults, and texts that
+have nothing of it, in any language.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def stands(record: gate.Record, text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def heads(data: Path) -> dict[str, str]:
-    """What would be compacted of each real conversation, by its id."""
+    """The head of each real conversation, by its id."""
     compacter = Compacter(memory=None)
     found = {}
     for line in (data / "conversations.jsonl").read_text("utf-8").split("\n")[:-1]:

@@ -19,7 +19,7 @@ STORY = "Crates in store rooms are counted."
 
 
 class Asked(NamedTuple):
-    """What the writer asks a model."""
+    """A request of the writer to a model."""
 
     messages: Sequence[Any]
     tokens: int

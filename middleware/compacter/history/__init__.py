@@ -6,9 +6,7 @@ import json
 from collections import UserList
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Self, SupportsIndex
-
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from typing import Any, Self, SupportsIndex
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
@@ -22,6 +20,7 @@ from compacter.errors import (
     whole_number,
     with_hints,
 )
+from compacter.history.snapshot import VERSION, Snapshot
 from compacter.lines.archive import Archive
 from compacter.lines.frame import folded
 from compacter.lines.passages import Passage
@@ -31,24 +30,7 @@ from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
 from compacter.runtime.io import ASYNC, IO, SYNC, run
 
-# Default threshold, as a share of a known window.
-_WINDOW_SHARE = 0.8
-VERSION = 1
-
-
-class Snapshot(BaseModel):
-    """Content of a snapshot."""
-
-    # Errors quote no message.
-    model_config = ConfigDict(frozen=True, strict=True, hide_input_in_errors=True)
-
-    version: Annotated[int, Field(ge=VERSION, le=VERSION)]
-    messages: list[dict[str, Any] | str]
-    pins: list[bool]
-    rules: list[str] = []
-    wire_format: str | None = None
-    conversation: str | None = None
-    archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
+_WINDOW_SHARE = 0.8  # Default threshold, as a share of a known window.
 
 
 @with_hints
@@ -110,6 +92,8 @@ class History(UserList[Message]):
         self._conversation = conversation or str(getattr(messages, "conversation", ""))
         # Size, in characters, at which a compaction did not come below the threshold.
         self._size_above = 0
+        # Messages before and after the newest compaction; the archive before it.
+        self._newest: tuple[list[Message], list[Message], Archive | None] | None = None
         self._compacter = compacter or Compacter()
         self._model = model
         self._wire_format = wire_format
@@ -225,7 +209,8 @@ class History(UserList[Message]):
         archive's contents.
         """
         archive = self.archive
-        return {**vars(self), "archive": None if archive is None else archive.snapshot()}
+        kept = None if archive is None else archive.snapshot()
+        return {**vars(self), "archive": kept, "_newest": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -332,12 +317,27 @@ class History(UserList[Message]):
         if version != self.version:
             return False
         before = self.messages
+        self._newest = before, [*messages], self.archive
         if self.archive is not None:
+            self.archive = self.archive.copy()
             form = format_of(before, self._wire_format)
             self.archive.add(folded(before, messages, form), len(before) - len(messages), redact)
         self._conversation = self.conversation
         # In place, so that a message which another thread appends now is not lost.
         self.data[: len(before)] = messages
+        return True
+
+    def undo(self) -> bool:
+        """Put back what the newest compaction has replaced, and let ``compacter`` forget it. Return
+        False if it is unknown (after a restart too), or its messages were changed since.
+        """
+        before, after, archive = self._newest or ([], [], None)
+        if not after or [*map(id, self.data[: len(after)])] != [*map(id, after)]:
+            return False
+        self._newest = None
+        self.archive = archive
+        self.data[: len(after)] = before
+        self._compacter.forget(self.data, wire_format=self._wire_format)
         return True
 
     async def _compact(
@@ -446,4 +446,5 @@ class History(UserList[Message]):
         self.rules = tuple(read.rules)
         self._conversation = read.conversation or self._conversation
         self._pinned = pinned
+        self._newest = None
         self.data = read.messages

@@ -70,7 +70,7 @@ _HALF = 200
 # grammar.
 _PAIRS = 6
 _ONE_IN = 300
-_RARE = 2
+_RARE = 3
 # Words that a name counts for, and an identifier.
 _NAME = 4
 _ID = 6
@@ -101,7 +101,7 @@ class Record:
         rare = [pair for pair, count in pairs.most_common() if count <= most]
         rare = rare[: _MOST_TOPICS * _PAIRS]
         self.topics = words.union(rare)
-        """What the record is about: stems of words, and pairs of characters."""
+        """Its subjects: stems of words, and pairs of characters."""
         size = len(words) + len(rare) // _PAIRS
         self.chance = size / (size + _HALF)
         """Share of the words of a text about something else that stand in the record, too."""
@@ -126,14 +126,13 @@ class Record:
         ids = (token.lower() for token in said if _IDENTIFIER.search(token))
         named = {*(name for name in ids if name in self.text), *map(str.lower, said & self.names)}
         words = {*_stems(answer), *_pairs(answer)}.difference(name[:_STEM] for name in named)
-        numbers = set(filter(str.isdigit, said))
         shared = len(words & self.topics) + sum(_NAME if name.isalpha() else _ID for name in named)
-        # Any text may have a number that the record has.
-        shared += len(numbers & self.numbers) * bool(shared)
-        chance = self.chance * (len(words) + len(numbers) + _SPARE)
+        # Any text may have some numbers that the record has.
+        shared += min(shared, len(self.numbers & said))
+        chance = self.chance * (len(words) + _SPARE)
         # Of a single word nothing can be told, not even if it is a name.
         is_more = min(len(words | said) - 1, shared) > max(chance, len(words) / _OF_ANSWER)
-        return len(self.topics) < _FEWEST_TOPICS or len(named) > 1 or is_more
+        return len(self.topics) < _FEWEST_TOPICS or len(named) > 2 or is_more
 
 
 def _stems(text: str) -> Counter[str]:

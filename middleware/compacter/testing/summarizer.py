@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias, cast
 
 from compacter.errors import with_hints
 from compacter.messages.format import Message
-from compacter.summary.prompt import CLOSE, OPEN
 from compacter.testing.errors import Style, server_error, token_limit_error
 from compacter.testing.model import Completion, Request, ScriptedModel, check_word
 from compacter.testing.replies import Reply
@@ -163,7 +162,7 @@ class ScriptedSummarizer:
 
 def _begin(messages: tuple[Message, ...]) -> str:
     """Return a summary that has something of the conversation: a text about nothing is refused."""
-    said = _text_of(messages[0]).rpartition(f"{OPEN}\n")[2].partition(f"\n{CLOSE}")[0]
+    said = _text_of(messages[0]).partition("\nuser: ")[2]
     return f"SUMMARY: {said[:_BEGINNING]}"
 
 
