@@ -96,3 +96,19 @@ def test_no_more_is_kept_than_the_budget() -> None:
             story=True,
         )
         assert len(text) <= budget
+
+
+def test_without_a_model_the_newest_answer_comes_first() -> None:
+    turns = [
+        f"Question {n}. What of it?" if n % 2 == 0 else f"Answer {n}. {_FILLER}" for n in range(60)
+    ]
+    assert "Answer 59" in kept(*turns, budget=400, story=True)
+
+
+def test_without_a_model_announcements_come_last() -> None:
+    parts = [*said("Mend the gate.")]
+    for n in range(1, 20):
+        parts.append(Part("assistant", "text", f"Now let me look at hinge {n} first.", "", n))
+        parts.append(Part("assistant", "call", "{}", "look", n))
+    parts.append(Part("assistant", "text", "The gate hangs again, on brass.", "", 20))
+    assert "hangs again, on brass" in keep(Head(parts, Summary()), 110, with_story=True)

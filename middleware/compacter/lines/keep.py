@@ -207,8 +207,9 @@ def _factor(head: Head, number: int, text: str) -> float:
     """Return the weight of a line by what it is, for a summary without a model."""
     said = head.talk.said[number]
     after = head.talk.said[number + 1 : number + 2]
-    if said.speaker == "Assistant" and after:
-        is_before_call = after[0].part.kind == "call" and after[0].part.index == said.part.index
+    if said.speaker == "Assistant":
+        calls = [each for each in after if each.part.kind == "call"]
+        is_before_call = any(each.part.index == said.part.index for each in calls)
         kind = _ANNOUNCED if is_before_call else _CONCLUDED
     else:
         kind = 1 if said.speaker.startswith("Tool") else _TALKED
