@@ -71,11 +71,11 @@ def test_what_an_earlier_summary_quotes_is_read_again() -> None:
     assert "User: Do NOT: - delete routes" in text
 
 
-def test_names_come_from_short_arguments_alone() -> None:
+def test_names_come_from_no_file_that_a_call_has_written() -> None:
     call = Part(
         "assistant",
         "call",
-        '{"path": "src/tide.py", "content": "' + "berth_42 = 1; " * 40 + '"}',
+        '{"path": "src/tide.py", "content": "' + "berth_42 = 1; " * 200 + '"}',
         "write",
         1,
     )

@@ -37,8 +37,8 @@ Source = Callable[[Head], Iterator[Choice]]
 
 # Characters of a state of the list of work, and of the names of calls.
 _WORK_SIZE = 200
-# Longest value of a call's argument that is a name: a longer one is what was written.
-_LONGEST_ARGUMENT = 160
+# Longest argument of a call with names: a command or an edit, not a file that was written.
+_LONGEST_ARGUMENT = 2_000
 # Most names to try: in real runs they cut the steps that lack one from .325 to .22.
 _MOST_NAMES = 200
 # A word in more of the user's lines than this does not relate a later one to an earlier one.
