@@ -71,18 +71,14 @@ def test_what_an_earlier_summary_quotes_is_read_again() -> None:
     assert "User: Do NOT: - delete routes" in text
 
 
-def test_names_come_from_no_file_that_a_call_has_written() -> None:
+def test_names_of_short_arguments_come_before_what_was_written() -> None:
+    written = " ".join(f"berth_{n} = 1;" for n in range(60))
     call = Part(
-        "assistant",
-        "call",
-        '{"path": "src/tide.py", "content": "' + "berth_42 = 1; " * 200 + '"}',
-        "write",
-        1,
+        "assistant", "call", f'{{"content": "{written}", "path": "src/tide.py"}}', "write", 1
     )
     parts = [*said("Write it."), call, Part("tool", "result", "ok", "write", 2)]
-    text = keep(Head(parts, Summary()), 600)
-    assert "src/tide.py" in text
-    assert "berth_42" not in text
+    text = keep(Head(parts, Summary()), 300)
+    assert "Names in earlier tool calls: src/tide.py, berth_0" in text
 
 
 def test_no_more_is_kept_than_the_budget() -> None:
