@@ -37,8 +37,8 @@ Source = Callable[[Head], Iterator[Choice]]
 
 # Characters of a state of the list of work, and of the names of calls.
 _WORK_SIZE = 200
-# Longest value of a call's argument that is a name: a longer one is what was written.
-_LONGEST_ARGUMENT = 160
+# Longest argument of a call with names: a command or an edit, not a file that was written.
+_LONGEST_ARGUMENT = 2_000
 # Most names to try: in real runs they cut the steps that lack one from .325 to .22.
 _MOST_NAMES = 200
 # A word in more of the user's lines than this does not relate a later one to an earlier one.
@@ -121,16 +121,24 @@ def _values(text: str) -> Iterator[object]:
             waiting += reversed(list(record.values()) if isinstance(record, dict) else record)
 
 
-def _names(head: Head) -> list[str]:
-    """Return the names in calls' short arguments, those that were used most first."""
+def _names_of(head: Head) -> list[str]:
+    """Return the names in calls' arguments: the most used of short ones first, then others."""
     counts = Counter[str]()
+    written = Counter[str]()
     for _, said in head.by("Tool", NAMES, calls=True):
         if not _items(said):
             values = (str(each) for each in _values(said.text) if isinstance(each, (str, int)))
-            short = (each for each in values if said.is_kept or len(each) <= _LONGEST_ARGUMENT)
-            counts.update(identifiers(" ".join(short)))
-    common = (name for name, _ in counts.most_common(_MOST_NAMES))
-    return [name for name in common if name not in head.view_text]
+            for each in values:
+                is_short = said.is_kept or len(each) <= _LONGEST_ARGUMENT
+                (counts if is_short else written).update(identifiers(each))
+    # What was written to a file takes the room that paths, ids and commands leave.
+    common = [name for name, _ in (*counts.most_common(), *written.most_common())][:_MOST_NAMES]
+    return [name for name in dict.fromkeys(common) if name not in head.view_text]
+
+
+def _names(head: Head) -> Iterator[Choice]:  # noqa: ARG001 - a kind as the others
+    """The names of calls, which are no lines of the conversation: ``keep`` writes their line."""
+    return iter(())
 
 
 def _first(head: Head) -> Iterator[Choice]:
@@ -207,20 +215,26 @@ def _factor(head: Head, number: int, text: str) -> float:
     """Return the weight of a line by what it is, for a summary without a model."""
     said = head.talk.said[number]
     after = head.talk.said[number + 1 : number + 2]
-    if said.speaker == "Assistant" and after:
-        is_before_call = after[0].part.kind == "call" and after[0].part.index == said.part.index
+    if said.speaker == "Assistant":
+        calls = [each for each in after if each.part.kind == "call"]
+        is_before_call = any(each.part.index == said.part.index for each in calls)
         kind = _ANNOUNCED if is_before_call else _CONCLUDED
     else:
         kind = 1 if said.speaker.startswith("Tool") else _TALKED
     return kind if _is_prose(text) else kind * _CODE
 
 
-KINDS: tuple[tuple[Source, float], ...] = ((_first, 0.5), (_spoken, 0.5), (_story, 1), (_spoken, 1))
+KINDS: tuple[tuple[Source, float], ...] = (
+    (_names, 0.25),
+    (_first, 0.5),
+    (_spoken, 0.5),
+    (_names, 1),
+    (_story, 1),
+    (_spoken, 1),
+)
 """The kinds of lines, in their order, each with the share of the room that it may take; the story
 is for a summary without a model. In long talks half of the room is enough for the user's newest
-messages: LoCoMo's facts in a fifth of the size fell from .37 to .25 when they had all of it."""
-# Share of the room that names may take: more did not help real runs.
-_NAMES_SHARE = 0.25
+messages. Names stand on one line, which grows once the other kinds have theirs."""
 
 
 class _Choices:
@@ -298,10 +312,15 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
         choices.left -= len(WORK) + len(work) + 3
     else:
         work = ""
-    names = _joined(_names(head), min(choices.left, int(budget * _NAMES_SHARE)))
-    choices.left -= len(names) + len(NAMES) + 3 if names else 0
+    every = _names_of(head)
+    names = ""
     told: dict[Source, list[Choice]] = {}
     for source, share in KINDS:
+        if source is _names:
+            choices.left += len(names)
+            names = _joined(every, int(min(choices.left, budget * share)))
+            choices.left -= len(names)
+            continue
         if source is _story and not with_story:
             continue
         if source not in told:
@@ -312,19 +331,20 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
                 break
             most -= choices.add(pick, weight if source is _spoken else 0, most)
     lines = [*_in_order(choices)]
-    lines += [f"{label}: {text}" for label, text in ((WORK, work), (NAMES, names)) if text]
+    lines += [f"{WORK}: {work}"] if work else []
+    lines += [names.rstrip()] if names else []
     return "\n".join(lines)
 
 
 def _joined(names: Iterable[str], most: int) -> str:
-    """Return as many names as fit on one line."""
+    """Return the line of as many names as fit on it."""
     most -= len(NAMES) + 3
     taken: list[str] = []
     for name in names:
         if len(name) + 2 <= most:
             most -= len(name) + 2
             taken.append(name)
-    return ", ".join(taken)
+    return f"{NAMES}: {', '.join(taken)}\n" if taken else ""
 
 
 def _in_order(choices: _Choices) -> Iterator[str]:

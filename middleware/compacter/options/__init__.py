@@ -231,8 +231,8 @@ class Options(BaseModel):
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
     focus: Mark | None = None
-    """What summaries must not lose, in your words: one more line of the request for a summary, for
-    all that a model writes from now on. It only adds."""
+    """Topics that summaries must not lose, in your words: one more line of the request for a
+    summary, for all that a model writes from now on. It only adds."""
     after_compaction: RestoreHook | None = None
     """Called with the ``CompactionEvent`` of each compaction with a summary, sync or async: returns
     messages, in the format of the conversation, that stand right behind the summary until the next

@@ -90,7 +90,7 @@ class Writer:
     template: str | None = None
     """The caller's own prompt, instead of the built-in one."""
     focus: str = ""
-    """What the summary must not lose, in the caller's words."""
+    """Topics that the summary must not lose, in the caller's words."""
     redact: Callable[[str], str] | None = None
     """Applied to the answers."""
     chunks: int = 0
