@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from compacter.testing.server import Body, Event
 
-WORDS = "What is known of the piers: they were painted blue last year."
+WORDS = "The harbour was painted blue last year."
 STRUCTURED = '{"colour": "blue"}'
 WINDOW = 2_000
 """Tokens, of four characters of JSON each; tool definitions count."""
