@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -37,8 +37,6 @@ Source = Callable[[Head], Iterator[Choice]]
 
 # Characters of a state of the list of work, and of the names of calls.
 _WORK_SIZE = 200
-# Longest argument of a call with names: a command or an edit, not a file that was written.
-_LONGEST_ARGUMENT = 2_000
 # Most names to try: in real runs they cut the steps that lack one from .325 to .22.
 _MOST_NAMES = 200
 # A word in more of the user's lines than this does not relate a later one to an earlier one.
@@ -122,17 +120,18 @@ def _values(text: str) -> Iterator[object]:
 
 
 def _names_of(head: Head) -> list[str]:
-    """Return the names in calls' arguments: the most used of short ones first, then others."""
-    counts = Counter[str]()
-    written = Counter[str]()
+    """Return the names in calls' arguments, the most used first: each value counts by its share, so
+    that a path counts more than a word of a file that was written.
+    """
+    counts = defaultdict[str, float](float)
     for _, said in head.by("Tool", NAMES, calls=True):
         if not _items(said):
             values = (str(each) for each in _values(said.text) if isinstance(each, (str, int)))
             for each in values:
-                is_short = said.is_kept or len(each) <= _LONGEST_ARGUMENT
-                (counts if is_short else written).update(identifiers(each))
-    # What was written to a file takes the room that paths, ids and commands leave.
-    common = [name for name, _ in (*counts.most_common(), *written.most_common())][:_MOST_NAMES]
+                names = list(identifiers(each))
+                for name in names:
+                    counts[name] += 1 / len(names)
+    common = sorted(counts, key=counts.__getitem__, reverse=True)[:_MOST_NAMES]
     return [name for name in dict.fromkeys(common) if name not in head.view_text]
 
 
