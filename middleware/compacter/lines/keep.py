@@ -260,7 +260,7 @@ class _Choices:
         if self._price(alone) > min(self.left, most):
             return 0
         if weight > 0:
-            alone += talk.changes(pick)[0]
+            alone += [*talk.changes(pick)[0]]
         # A plain order says by itself what is to be done, and is never left out for its needs.
         ways = [alone if weight >= _PLAIN_ORDER else [*alone, *talk.answered(pick)]]
         whole = talk.whole(pick[0])

@@ -20,7 +20,7 @@ from compacter.lines.passages import Passage
 from compacter.lines.read import split
 from compacter.lines.talk import Pick, Talk
 from compacter.lines.weight import OF_PROSE, tokens
-from compacter.lines.words import rarity, stems
+from compacter.lines.words import keys, rarity, stems
 from compacter.messages.parts import Part
 
 # Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
@@ -122,7 +122,7 @@ def task(step: Sequence[Part]) -> list[str]:
     return [
         sentence
         for sentence in sentences
-        if len(called.intersection(words := set(stems(sentence)))) <= _ABOUT * len(words)
+        if len(called.intersection(words := set(keys(sentence)))) <= _ABOUT * len(words)
     ]
 
 
@@ -145,8 +145,8 @@ def terms(text: str) -> dict[str, float]:
     """Return the words of a question with their shares of weight: in any language that is written
     in letters, short words are mostly no names.
     """
-    named = {word for name in _CAPITAL.findall(text) for word in stems(name)}
-    return {word: 1.0 if word in named else _share(word) for word in stems(text)}
+    named = {word for name in _CAPITAL.findall(text) for word in keys(name)}
+    return {word: 1.0 if word in named else _share(word) for word in keys(text)}
 
 
 def _share(word: str) -> float:
@@ -184,6 +184,8 @@ class Quoter:
         self._tokens_of_one = tokens_of_one
         self._request = _without_space(request)
         self._chosen: dict[Pick, float] = {}
+        self._topic: set[str] = set()
+        """Words of the question or the task."""
         self._newest: dict[str, Pick] = {}
         """By each name, the user's newest line that the request contains already."""
 
@@ -197,6 +199,8 @@ class Quoter:
             scores: Scores of compacted texts by a function of the user's, as shares of the best
                 one's; they are added to the lines' own.
         """
+        asked = list(asked)
+        self._topic.update(*map(keys, asked))
         searches = [(is_asking(sentence), *self._search(sentence)) for sentence in asked]
         clear: list[Mapping[Pick, float]] = []
         for asks, least in ((True, _LEAST_ASKED), (False, _LEAST_SAID)):
@@ -253,6 +257,7 @@ class Quoter:
         """
         held: defaultdict[Pick, dict[str, float]] = defaultdict(dict)
         for sentence in stated:
+            self._topic.update(keys(sentence))
             self._look_up(sentence, held)
         used: Counter[str] = Counter()
         self._room = min(self._room, _MOST_FOR_STEP)
@@ -287,13 +292,13 @@ class Quoter:
         """
         talk = self._talk
         whole = _without_space(sentence)
-        said = stems(sentence)
+        said = keys(sentence)
         # A user's manner ("Now please ..., and then go on.") is no part of what is meant.
         counts = {word: talk.count(word, self._compacted, but="User") for word in said}
         size = talk.size(self._compacted)
         weights = {word: rarity(count, size) for word, count in counts.items() if count}
         least = _ABOUT * sum(weights.values())
-        capitals = {word for name in _CAPITAL.findall(sentence) for word in stems(name)}
+        capitals = {word for name in _CAPITAL.findall(sentence) for word in keys(name)}
         names = [(word,) for word in said if _is_long(word)] + [*pairwise(said)]
         lines = {name: talk.lines_with(name, _RARE) for name in dict.fromkeys(names)}
         picks = {pick for found in lines.values() for pick in found}
@@ -331,10 +336,12 @@ class Quoter:
         return said.speaker == "User" and len(said.part.text) <= _LONGEST_TOLD
 
     def _is_in_view(self, pick: Pick) -> bool:
-        return (
-            pick[0] >= self._compacted
-            or _without_space(self._talk.line(pick).text) in self._request
-        )
+        """Return whether a line stands in the request, with those that follow it in its run."""
+        if pick[0] >= self._compacted:
+            return True
+        run = self._talk.said[pick[0]].run(pick[1])
+        text = "".join(self._talk.line((pick[0], at)).text for at in run)
+        return _without_space(text) in self._request
 
     # -- the text ----------------------------------------------------------------------------------
 
@@ -348,7 +355,9 @@ class Quoter:
         said = talk.said[pick[0]]
         related, floating = talk.changes(pick)
         # What has been changed by something that the request has anyway is not quoted at all.
-        if self._is_in_view(pick) or any(map(self._is_in_view, related)):
+        if self._is_in_view(pick) or any(
+            words & self._topic and self._is_in_view(each) for each, words in related.items()
+        ):
             return False
         alone = [(pick[0], at) for at in said.run(pick[1])] + talk.needs(pick)
         whole = talk.whole(pick[0])

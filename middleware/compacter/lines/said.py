@@ -54,7 +54,7 @@ class Said:
 
     @property
     def plain(self) -> str:
-        """The text in lower case and without accents."""
+        """Its words, see ``words.plain``."""
         if self._plain is None:
             self._plain = plain(self.text)
         return self._plain

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from compacter.lines.own import Marks
 from compacter.lines.read import Line
 from compacter.lines.said import QUESTION, Redact, Said, cleaned, read_parts
-from compacter.lines.words import rarity, stems
+from compacter.lines.words import keys, rarity, stems
 from compacter.messages.parts import Part
 
 Pick = tuple[int, int]
@@ -53,6 +53,8 @@ _FEW = 3
 # Bytes of a text with its lines and words, for each of its own: 2 to 9 in real talks.
 _BYTES_OF_ONE = 6
 _NUMBERS = count()
+import os
+FLOAT=os.environ.get("FLOAT","1")=="1"
 
 
 class Hit(NamedTuple):
@@ -160,31 +162,32 @@ class Talk:
                 return self.end_of(before, _LONGEST_OFFER)
         return []
 
-    def changes(self, pick: Pick) -> tuple[list[Pick], list[Pick]]:
-        """Return what may have changed a statement since: the user's later ones that share a rare
-        word with it; and the user's next one, if that takes up no rare word said before it.
+    def changes(self, pick: Pick) -> tuple[dict[Pick, set[str]], list[Pick]]:
+        """Return what may have changed a statement since: the user's later ones that share rare
+        words with it, by line, with these words; and the user's next one, if that takes up no rare
+        word said before it.
         """
         number = pick[0]
         own = self.said[number]
         if own.part.kind != "text" or own.is_question or own.is_kept:
-            return [], []
+            return {}, []
         # Two statements with one number are not about one thing.
-        words = (word for word in own.stems(pick[1]) if not word.isdigit())
+        words = (word for word in keys(own.lines[pick[1]].text) if not word.isdigit())
         rare = {word for word in words if self.count(word) <= _FEW}
-        related: list[Pick] = []
+        related: dict[Pick, set[str]] = {}
         floating: list[Pick] = []
         is_next = own.speaker == "User"
         statements = self._statements()
         for later, said in statements[bisect(statements, number, key=itemgetter(0)) :]:
             picks = [(later, at) for at in range(len(self.said[later].lines))]
-            if rare & said:
-                related += picks
-            elif is_next:
-                before = set(stems(self.said[later - 1].text))
+            if shared := rare & said:
+                related |= dict.fromkeys(picks, shared)
+            elif is_next and FLOAT:
+                before = set(keys(self.said[later - 1].text))
                 is_new = not any(self.count(word) <= _FEW for word in said & before)
                 floating += picks if is_new else []
             is_next = False
-        return related[-_FEW:], floating
+        return dict(list(related.items())[-_FEW:]), floating
 
     def _statements(self) -> list[tuple[int, frozenset[str]]]:
         """Return the user's short statements with their words."""
@@ -248,7 +251,7 @@ class Talk:
         key = word, until, but
         if key not in self._counts:
             said = (said for said in self.said[:until] if said.speaker != but)
-            self._counts[key] = sum(each.plain.count(word) for each in said)
+            self._counts[key] = sum(each.plain.count(f" {word}") for each in said)
         return self._counts[key]
 
     def size(self, until: int | None = None) -> int:
@@ -262,7 +265,7 @@ class Talk:
         texts = [
             number
             for number, said in enumerate(self.said)
-            if all(word in said.plain for word in words)
+            if all(f" {word}" in said.plain for word in words)
         ]
         different: dict[str, Pick] = {}
         for number in texts if len(texts) <= most * most else ():
@@ -281,7 +284,7 @@ class Talk:
         """
         texts = self.said[:until]
         holding: dict[str, list[int]] = {
-            word: [number for number, said in enumerate(texts) if word in said.plain]
+            word: [number for number, said in enumerate(texts) if f" {word}" in said.plain]
             for word in wanted
         }
         worth: defaultdict[int, float] = defaultdict(float)

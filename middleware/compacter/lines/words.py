@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from operator import add
 
 DENSE = (
@@ -23,15 +23,18 @@ DENSE = (
 few characters. For use inside the brackets of a pattern."""
 UNSPACED = re.compile(f"[{DENSE}]+")
 
-# Letters of a word that has no digit: more of them are mostly an ending.
+# Letters by which a long word without a digit is looked for, and a shorter one; and letters of a
+# long one.
 _STEM = 5
+_SHORT_STEM = 4
+_LONG = 8
 # Characters of any word: a row of one letter, or data, is no rarer for its length.
 _LONGEST_WORD = 24
 # For ``re`` neither vowel signs of Indic scripts nor their full stops are word characters.
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
 # Accents of Latin, Greek and Cyrillic letters, and points of Hebrew and Arabic ones.
 _ACCENT = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u065f]")
-_ASCII_WORD = re.compile("[a-z0-9]+")
+_MARKS = {code: " " for code in range(128) if not chr(code).isalnum()}
 _CAMEL = re.compile(r"\b[A-Za-z]{0,40}?[a-z0-9][A-Z][A-Za-z0-9]{0,40}")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _COMPOUND = re.compile(r"[A-Za-z0-9]{1,40}(?:[_./-][A-Za-z0-9]{1,40}){1,12}")
@@ -40,36 +43,58 @@ _ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 
 
 def plain(text: str) -> str:
-    """Return ``text`` in lower case and without accents."""
+    """Return the words of ``text`` in lower case and without accents, each after a blank, so that
+    what a word begins with can be looked for by ``f" {beginning}"``. Names in camelCase count as a
+    whole and by their words.
+    """
+    if _CAMEL.search(text):
+        text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
     lower = text.lower()
     if lower.isascii():
-        return lower
-    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", lower)))
+        return f" {lower.translate(_MARKS)}"
+    lower = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", lower)))
+    return " " + " ".join(_WORD.findall(UNSPACED.sub(_pairs, lower)))
 
 
 def words(text: str) -> list[str]:
     """Return the words of ``text`` in lower case and without accents, in their order."""
-    lower = plain(text)
-    if lower.isascii():
-        return _ASCII_WORD.findall(lower)
-    return _WORD.findall(UNSPACED.sub(_pairs, lower))
+    return plain(text).split()
 
 
-def stems(text: str) -> list[str]:
-    """Return the words of ``text`` in their normal form, in their order. At last come short numbers
-    with the word before them, and compound names, such as ``max_depth``, as a whole.
+def stems(text: str) -> set[str]:
+    """Return all beginnings by which the words of ``text`` may be looked for, see ``keys``, and its
+    compound names, such as ``max_depth``, by their words.
     """
-    if _CAMEL.search(text):
-        text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
-    said = words(text)
+    said = plain(text).split()
+    found = {word[: _LONGEST_WORD if not word.isalpha() else _STEM] for word in said}
+    found.update(word[:_SHORT_STEM] for word in said if word.isalpha())
+    found.update(_numbers(said))
+    return found.union(_compounds(text))
+
+
+def keys(text: str) -> list[str]:
+    """Return for each word of ``text`` the beginning by which it is looked for in ``stems``, in
+    their order: its first four letters, or five of a long word; more is mostly an ending. At last
+    come short numbers with the word before them, and compound names.
+    """
+    said = plain(text).split()
     cut = [
-        word if len(word) <= _STEM else word[:_STEM] if word.isalpha() else word[:_LONGEST_WORD]
+        word[:_LONGEST_WORD] if not word.isalpha() else word[: _STEM if len(word) >= _LONG else _SHORT_STEM]
         for word in said
     ]
-    pairs = itertools.pairwise(said)
-    # A number counts with the word before it: room 12 is no price of 12.
-    cut += [f"{before} {word}" for before, word in pairs if word.isdigit() and len(word) < _STEM]
-    return cut + [name.lower() for name in _COMPOUND.findall(text)]
+    return [*cut, *_numbers(said), *_compounds(text)]
+
+
+def _numbers(said: Sequence[str]) -> Iterator[str]:
+    """Yield short numbers with the word before them: room 12 is no price of 12."""
+    for before, word in itertools.pairwise(said):
+        if word.isdigit() and len(word) < _STEM:
+            yield f"{before} {word}"
+
+
+def _compounds(text: str) -> Iterator[str]:
+    for name in _COMPOUND.findall(text):
+        yield name.lower().translate(_MARKS)
 
 
 def _pairs(match: re.Match[str]) -> str:
