@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from compacter.errors import UnknownFieldError, with_hints
-from compacter.text.table import Table
+from compacter.text.table import Table, plural, usd
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
@@ -257,11 +257,15 @@ class PreparationFailed(_Failure, Event):
 
 
 class CompactionReused(Event):
-    """Sent when another call has just made the same compaction, or it was made ahead: it is used
-    without another summary.
+    """Sent with each call that uses a compaction made before, without another summary: it begins
+    from the summary, or after its refusal another call has just made the same compaction, or it was
+    made ahead.
     """
 
-    _words = "used a compaction made before, {messages_before:,} to {messages_after:,} messages"
+    _words = (
+        "used a compaction made before, {messages_before:,} to {messages_after:,} messages, "
+        "{tokens_saved:,} input tokens not sent"
+    )
 
     messages_before: int
     """Number of messages before."""
@@ -269,6 +273,13 @@ class CompactionReused(Event):
     """Number of messages after, the summary message included."""
     prepared: bool = False
     """Whether it was made ahead."""
+    began: bool = False
+    """Whether the call began from it, before any refusal."""
+    tokens_saved: int = 0
+    """Input tokens that the call does not send because of it, estimated."""
+    cost_saved: float | None = None
+    """Price of these tokens in USD, that of the provider's cache unless its last reply had read
+    nothing from there; ``None`` if unknown."""
 
 
 class PassagesRecalled(Event):
@@ -365,15 +376,17 @@ class RetriesExhausted(Event):
 @with_hints
 @dataclass(frozen=True, slots=True)
 class Totals(Table):
-    """Totals of a ``Compacter`` since it was made; tokens and cost are those of the summarizer."""
+    """Totals of a ``Compacter`` since it was made; ``input_tokens``, ``output_tokens`` and ``cost``
+    are those of the summarizer. ``print`` shows them in three lines.
+    """
 
     calls: int = 0
     """Number of wrapped calls."""
     rounds: int = 0
     """Number of compactions."""
     reused: int = 0
-    """Number of times that a compaction was used that another call, or another process, has made;
-    once for each such compaction, not for each call that begins from it."""
+    """Number of calls that used a compaction made before, by a call of this or of another process;
+    each call that begins from a summary counts."""
     prepared: int = 0
     """Number of compactions that were made ahead, used or not."""
     prepared_used: int = 0
@@ -398,6 +411,33 @@ class Totals(Table):
     """Cost in USD; ``None`` after a summary with an unknown price."""
     characters_saved: int = 0
     """Sum of the characters that compactions have saved."""
+    tokens_saved: int = 0
+    """Input tokens that calls have not sent because they used a compaction made before,
+    estimated."""
+    cost_saved: float = 0.0
+    """Price of these tokens in USD, as far as it is known."""
+
+    def __str__(self) -> str:
+        spent = "price unknown" if self.cost is None else usd(self.cost)
+        lines = (
+            (
+                plural(self.calls, "call"),
+                plural(self.rounds, "compaction"),
+                f"{self.reused:,} began from a summary" if self.reused else "",
+                f"{plural(self.failures, 'failed summary')}" if self.failures else "",
+                f"{self.given_up:,} given up" if self.given_up else "",
+            ),
+            (
+                f"{self.tokens_saved:,} input tokens not sent",
+                f"worth {usd(self.cost_saved)}" if self.cost_saved else "",
+            ),
+            (
+                plural(self.summarizer_calls, "request") + " for summaries",
+                f"{self.input_tokens:,} tokens read, {self.output_tokens:,} written",
+                spent if self.summarizer_calls else "",
+            ),
+        )
+        return "\n".join(_list(*line) for line in lines)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         for member in fields(self):

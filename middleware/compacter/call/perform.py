@@ -28,6 +28,7 @@ from compacter.effects import Approve, Ask, Effect, Emit, Quote
 from compacter.errors import FunctionError
 from compacter.events import (
     CompactionEvent,
+    CompactionReused,
     CompactionStarted,
     Event,
     PassagesRecalled,
@@ -37,6 +38,7 @@ from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
+from compacter.runtime import models
 from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
@@ -127,8 +129,22 @@ class Performer(Sender):
             seconds = time.monotonic() - self._started
             update = {"duration": seconds, "cached_tokens": self.cached_tokens}
             event = event.model_copy(update=update)
+        elif isinstance(event, CompactionReused):
+            event = event.model_copy(update={"cost_saved": self._price(event.tokens_saved)})
         await self.state.emit(self.io, event)
         return event
+
+    def _price(self, tokens: int) -> float | None:
+        """Return the price of input tokens of this model in USD, ``None`` if it is unknown.
+
+        They are the oldest of a conversation, so where the provider has a cache they would come
+        from there: unless its last reply says that nothing did.
+        """
+        rates = models.prices(self.model)
+        if rates is None:
+            return None
+        usual, cached, _ = rates
+        return tokens * (usual if cached is None or self.calibration.caches is False else cached)
 
     async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
         """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a
@@ -161,11 +177,6 @@ class Performer(Sender):
         view = await self._view()
         if view is not None and asked.is_counted:
             self._views.append((view, view.record))
-            is_first = self.state.note_record(view.record)
-            if not head:
-                self.state.count("records_reused", self.model or "")
-                if is_first:  # Another process or ``Compacter`` made it.
-                    self.state.totals.add(reused=1)
         return view
 
     async def _view(self) -> View | None:
@@ -185,7 +196,6 @@ class Performer(Sender):
         if record and not self.is_ahead:
             self._made.append(record)
             self._views.append((after, record.id))
-            self.state.note_record(record.id)
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""

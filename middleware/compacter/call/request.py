@@ -190,6 +190,9 @@ class ConversationState:
     doubted_size: int = 0
     """Size of the request, in characters, after which a smaller one was tried on a mere sign, and
     did not help. No sign is believed until a larger request has been answered."""
+    left_out: tuple[str, int] = ("", 0)
+    """``id`` of the record from which a call has begun last, and the characters that it left
+    out."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 

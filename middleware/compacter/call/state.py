@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 
 # Number of models whose calibration is kept; after this many others, a model is calibrated anew.
 _MOST_MODELS = 256
-# Number of conversations, and of records, for which a few numbers are kept; the least recently used
-# are dropped.
+# Number of conversations for which a few numbers are kept; the least recently used are dropped.
 _MOST_CONVERSATIONS = 10_000
 # Most conversations to compact before their next call. Each call searches this list, also for
 # conversations that never call again.
@@ -119,8 +118,6 @@ class State:
         self.forms: dict[str, Form] = {}
         """Forms in which servers take requests for summaries, where they have refused the usual
         one; by model and place."""
-        # Ids of the records that calls have made, or whose use was counted.
-        self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
         self._apply(options, Options.model_fields)
 
@@ -285,13 +282,6 @@ class State:
         with suppress(ValueError):  # Another call has removed it.
             self.late.remove(conversation)
 
-    def note_record(self, record: str) -> bool:
-        """Note that a call has made or used a record; return whether it is the first one here."""
-        with self._lock:
-            is_new = record not in self._records
-            self._records[record] = True
-            return is_new
-
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
         with self._lock:
@@ -327,9 +317,7 @@ class State:
         run(self.emit(SYNC, skipped))
 
     def count(self, what: str, model: str) -> None:
-        """Count something that is not an event, such as a call that begins with a record; for
-        subclasses.
-        """
+        """Count something that is not an event, such as a refusal; for subclasses."""
 
     @contextmanager
     def safely(self, what: str) -> Generator[None]:
@@ -353,7 +341,6 @@ def _recall_of(options: Options, log: Log) -> Recall:
 _COUNTED: Mapping[type, str] = {
     CompactionEvent: "rounds",
     CompactionFailed: "failures",
-    CompactionReused: "reused",
     PassagesRecalled: "recalled",
     MaxTokensAdjusted: "adjusted",
     SealedContentRemoved: "unsealed",
@@ -376,8 +363,10 @@ class RunningTotals:
         """
         if type(event) in _COUNTED:
             more = {_COUNTED[type(event)]: 1}
-        if isinstance(event, CompactionReused) and event.prepared:
-            more = {"prepared_used": 1}
+        if isinstance(event, CompactionReused):
+            counted = "prepared_used" if event.prepared else "reused"
+            saved = {"tokens_saved": event.tokens_saved, "cost_saved": event.cost_saved or 0.0}
+            more = {counted: 1, **saved}
         if isinstance(event, CompactionEvent):
             more["prepared"] = event.trigger == "prepared"
             more["characters_saved"] = event.original_data_size - event.compacted_data_size

@@ -82,6 +82,9 @@ class Calibration:
     first."""
     is_bracketed: bool = False
     """Whether ``window`` is only the middle between ``taken`` and ``refused``."""
+    caches: bool | None = None
+    """Whether the provider had read a part of the last request from its cache; ``None`` if no reply
+    has stated it."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""
