@@ -164,7 +164,7 @@ def public() -> dict[str, dict[str, Any]]:
             "ConfigurationError": errors.ConfigurationError,
             "FunctionError": errors.FunctionError,
         },
-        "compacter.events": _classes(events),
+        "compacter.events": {**_classes(events), "Totals": events.Totals},
         "compacter.options": {"TriggerFacts": options.TriggerFacts},
         "compacter.recall.passages": {"Passage": passages.Passage},
         "compacter.search_tool": {"RecallTool": search_tool.RecallTool},

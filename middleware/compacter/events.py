@@ -1,15 +1,13 @@
-"""Events, which are passed to hooks, and the totals of all calls."""
+"""Events, which are passed to hooks; the totals of all calls are in ``totals.py``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from compacter.errors import UnknownFieldError, with_hints
-from compacter.text.table import Table, plural, usd
+from compacter.errors import UnknownFieldError
+from compacter.totals import Totals as Totals  # noqa: PLC0414 - public here
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
@@ -358,6 +356,21 @@ class SilentTruncation(Event):
     """Prompt tokens in the usage of the reply."""
 
 
+class WindowFilling(Event):
+    """Sent once when a conversation's request passes 80 % of a known window, and again after each
+    compaction, or once a smaller request was sent.
+    """
+
+    _words = "the window is {share:.0%} full: {tokens:,} of {window:,} tokens"
+
+    share: float
+    """Part of the window that the request takes."""
+    tokens: int
+    """Input tokens of the request, by the usage of its reply; estimated without one."""
+    window: int
+    """The model's context window, in tokens."""
+
+
 class RetriesExhausted(Event):
     """Sent when a call is given up, before the provider's own exception is raised."""
 
@@ -371,76 +384,3 @@ class RetriesExhausted(Event):
     """Limit in tokens, as the provider's last error stated it."""
     requested: int | None = None
     """Size of the last refused request in tokens, as the provider's error stated it."""
-
-
-@with_hints
-@dataclass(frozen=True, slots=True)
-class Totals(Table):
-    """Totals of a ``Compacter`` since it was made; ``input_tokens``, ``output_tokens`` and ``cost``
-    are those of the summarizer. ``print`` shows them in three lines.
-    """
-
-    calls: int = 0
-    """Number of wrapped calls."""
-    rounds: int = 0
-    """Number of compactions."""
-    reused: int = 0
-    """Number of calls that used a compaction made before, by a call of this or of another process;
-    each call that begins from a summary counts."""
-    prepared: int = 0
-    """Number of compactions that were made ahead, used or not."""
-    prepared_used: int = 0
-    """Number of times that one of them was put in force."""
-    recalled: int = 0
-    """Number of requests with quotes of compacted messages."""
-    failures: int = 0
-    """Number of summaries that were refused or failed."""
-    given_up: int = 0
-    """Number of calls that raised the provider's own exception after a token limit."""
-    adjusted: int = 0
-    """Number of times that an output limit was lowered."""
-    unsealed: int = 0
-    """Number of calls that left out blocks that only another model can read."""
-    summarizer_calls: int = 0
-    """Number of requests for a summary."""
-    input_tokens: int = 0
-    """Input tokens of the summarizer."""
-    output_tokens: int = 0
-    """Output tokens of the summarizer."""
-    cost: float | None = 0.0
-    """Cost in USD; ``None`` after a summary with an unknown price."""
-    characters_saved: int = 0
-    """Sum of the characters that compactions have saved."""
-    tokens_saved: int = 0
-    """Input tokens that calls have not sent because they used a compaction made before,
-    estimated."""
-    cost_saved: float = 0.0
-    """Price of these tokens in USD, as far as it is known."""
-
-    def __str__(self) -> str:
-        spent = "price unknown" if self.cost is None else usd(self.cost)
-        lines = (
-            (
-                plural(self.calls, "call"),
-                plural(self.rounds, "compaction"),
-                f"{self.reused:,} began from a summary" if self.reused else "",
-                f"{plural(self.failures, 'failed summary')}" if self.failures else "",
-                f"{self.given_up:,} given up" if self.given_up else "",
-            ),
-            (
-                f"{self.tokens_saved:,} input tokens not sent",
-                f"worth {usd(self.cost_saved)}" if self.cost_saved else "",
-            ),
-            (
-                plural(self.summarizer_calls, "request") + " for summaries",
-                f"{self.input_tokens:,} tokens read, {self.output_tokens:,} written",
-                spent if self.summarizer_calls else "",
-            ),
-        )
-        return "\n".join(_list(*line) for line in lines)
-
-    def _rows(self) -> Iterator[tuple[str, str]]:
-        for member in fields(self):
-            value = getattr(self, member.name)
-            shown = round(value, 6) if isinstance(value, float) else value
-            yield member.name.replace("_", " "), "unknown" if value is None else f"{shown:,}"

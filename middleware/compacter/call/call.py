@@ -27,7 +27,7 @@ from compacter.call.reduce import (
 )
 from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
 from compacter.call.unsaid import is_believed, make_smaller
-from compacter.compaction.sizes import MARGIN
+from compacter.compaction.sizes import FILLING, MARGIN
 from compacter.effects import Flow
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -36,6 +36,7 @@ from compacter.events import (
     RetriesExhausted,
     SilentTruncation,
     Trigger,
+    WindowFilling,
 )
 from compacter.messages.refusals import CUT, LOST, NO_ROOM, SEALED, UNSAID
 from compacter.messages.replies import Reply, tokens_cached, tokens_read
@@ -355,6 +356,8 @@ class Call(Attempt):
             quotes = len(request.quotes)
             self.state.tokens = tokens - calibration.tokens(quotes)
             self.state.characters = request.size - quotes
+        if self.watched:
+            yield from self._tell_filling(tokens)
         if prepares:
             yield from self._begin_ahead(tokens)
         return raw
@@ -362,10 +365,24 @@ class Call(Attempt):
     def inspect(self, raw: object) -> Flow[None]:
         """Read the reply to a call that was sent unread."""
         if self.options.prepare_tokens is None:
-            yield from self.read_usage(raw)
+            yield from self._tell_filling((yield from self.read_usage(raw)))
         else:
             self.state.calls += 1
             yield from self.accept(raw)
+
+    def _tell_filling(self, tokens: int) -> Flow[None]:
+        """Emit the event of a request that fills a known window, once; ``tokens`` of 0 are
+        estimated.
+        """
+        window = self.calibration.window
+        if not window:
+            return
+        tokens = tokens or self.calibration.tokens(self.request.size)
+        fills = tokens >= window * FILLING
+        if fills and not self.state.fills:
+            share = tokens / window
+            yield from self.emit(WindowFilling, share=share, tokens=tokens, window=window)
+        self.state.fills = fills
 
     def read_usage(self, raw: object) -> Flow[int]:
         """Return the tokens that the server has read. Return 0 if the reply does not state them, or

@@ -302,6 +302,7 @@ def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow
     if not (event.fallback and "truncate" in event.strategy.split("+")):
         yield from Save(after.messages)
     yield from Emit(event)
+    call.state.fills = False
     call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"

@@ -193,6 +193,8 @@ class ConversationState:
     left_out: tuple[str, int] = ("", 0)
     """``id`` of the record from which a call has begun last, and the characters that it left
     out."""
+    fills: bool = False
+    """Whether an event has said that its request fills the window."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 

@@ -27,7 +27,7 @@ from compacter.call.request import (
     measure,
 )
 from compacter.call.warm import warm_up
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.sizes import FILLING, Calibration, Sizes
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -224,7 +224,7 @@ class State:
     ) -> bool:
         """Return whether a call that was answered must be read: its request is large enough for a
         compaction ahead or soon may be, the server may have truncated it, or its model can be
-        calibrated for the first time.
+        calibrated for the first time. If none is made ahead: whether it may fill the window.
 
         Args:
             model: Name of the model.
@@ -236,6 +236,10 @@ class State:
         if type(given) is not list or not given:
             return True
         calibration = self.calibration(model, facts.place)
+        if not self.prepares:
+            least = (calibration.window or inf) * FILLING
+            per_token = calibration.chars_per_token
+            return (tokens or measure(given, facts.beside, earlier) / per_token) >= least
         calibration.take(tokens)
         sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
         bounds = sizes.bounds_ahead()

@@ -27,6 +27,8 @@ Between .8 and .97 it changes nothing on agents with made-up tasks."""
 GROWN = 1.25
 """Growth after which a history that stayed above the threshold is compacted again, as a multiple of
 its size: each try costs a summary, and what must stay has not become smaller."""
+FILLING = 0.8
+"""Share of a known window from which an event says that a conversation fills it."""
 # Bounds of the characters per token of a sample; outside of them one of its two sizes is wrong.
 _LEAST_CHARS_PER_TOKEN = 0.25
 _MOST_CHARS_PER_TOKEN = 20.0

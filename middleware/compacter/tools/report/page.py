@@ -277,6 +277,7 @@ _TOLD = frozenset(
     (
         *("CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"),
         *("MaxTokensAdjusted", "MessageShortened", "SealedContentRemoved", "PreparationFailed"),
+        "WindowFilling",
     )
 )
 """Events that are shown as sentences."""
