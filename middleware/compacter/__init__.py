@@ -25,12 +25,14 @@ if TYPE_CHECKING:
         CompacterError,
         CompactionError,
         InvalidHistoryError,
+        SpendingError,
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
     from compacter.memory.inprocess import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
+    from compacter.options.spending import Spending
     from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.recall.passages import Quotes
     from compacter.search_tool import recall_tool
@@ -53,6 +55,8 @@ __all__ = [
     "RedisMemory",
     "SQLiteMemory",
     "Shorten",
+    "Spending",
+    "SpendingError",
     "Summarize",
     "TokenLimit",
     "Truncate",
@@ -64,12 +68,13 @@ __all__ = [
 _HOMES = {
     "compacter.compacter": "Compacter compacted",
     "compacter.history": "History",
-    "compacter.errors": "CompacterError CompactionError InvalidHistoryError",
+    "compacter.errors": "CompacterError CompactionError InvalidHistoryError SpendingError",
     "compacter.events": "CompactionEvent",
     "compacter.compaction.plan": "CompactionPlan",
     "compacter.memory.inprocess": "InProcessMemory",
     "compacter.memory.sqlite": "SQLiteMemory",
     "compacter.memory.redis": "RedisMemory",
+    "compacter.options.spending": "Spending",
     "compacter.overflow": "TokenLimit detect_token_limit",
     "compacter.recall.passages": "Quotes",
     "compacter.search_tool": "recall_tool",

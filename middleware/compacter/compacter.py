@@ -75,6 +75,7 @@ class Compacter(ByHand):
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
         token_counter: Function that counts the tokens of messages.
+        spending: What each conversation may spend, and the share of it for summaries.
 
     ``compacter.options.Options`` describes each in full, with units.
 

@@ -371,6 +371,20 @@ class WindowFilling(Event):
     """The model's context window, in tokens."""
 
 
+class SpendingReached(Event):
+    """Sent once when a conversation has spent what the option ``spending`` allows."""
+
+    _words = "the conversation has spent {tokens:,} tokens, {for_summaries:,} for summaries"
+
+    tokens: int
+    """Input and output tokens of its calls and summaries, by the usage of replies; the input of a
+    reply without usage is estimated."""
+    for_summaries: int
+    """Part of these that summaries took."""
+    dollars: float
+    """Their price in USD, as far as it is known."""
+
+
 class RetriesExhausted(Event):
     """Sent when a call is given up, before the provider's own exception is raised."""
 

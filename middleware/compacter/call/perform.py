@@ -25,19 +25,20 @@ from compacter.call.send import Sender
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Calibration
 from compacter.effects import Approve, Ask, Effect, Emit, Quote
-from compacter.errors import FunctionError
+from compacter.errors import FunctionError, SpendingError
 from compacter.events import (
     CompactionEvent,
     CompactionReused,
     CompactionStarted,
     Event,
     PassagesRecalled,
+    SpendingReached,
 )
 from compacter.memory.match import View
 from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
-from compacter.messages.replies import Reply
+from compacter.messages.replies import Reply, usage_of
 from compacter.runtime import models
 from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
@@ -111,12 +112,57 @@ class Performer(Sender):
 
     async def ask(self, question: Ask) -> Reply:
         """Send a prompt to the summarizer; raises its exceptions."""
+        self._check_share(question)
         left = self.time_left()
         began = time.monotonic()
         try:
             return await self.request_summary(question, None if left == math.inf else left)
         finally:
             self._spent += time.monotonic() - began
+
+    # -- what the conversation spends --------------------------------------------------------------
+
+    async def call(self, sent: Send) -> Reply:
+        """Send the request, and count what it costs with the option ``spending``. Raises
+        ``SpendingError`` before it if all is spent and that was asked for.
+        """
+        spending = self.state.options.spending
+        spent = self.conversation.spent
+        if spending is not None and spending.refuse and spent.is_all(spending):
+            raise SpendingError(
+                f"the conversation has spent {spent.tokens:,} tokens, which is all that the option "
+                "spending allows; what helps: a new conversation, or a higher limit"
+            )
+        reply = await self.send(sent.messages, sent.options)
+        if spending is None or reply.token_limit is not None:
+            return reply
+        read, written = usage_of(reply.raw)
+        read = read or self._estimate(sent.messages)
+        spent.add(read + written, models.cost(self.model, read, written, reply.raw))
+        if spent.is_all(spending) and not spent.is_told:
+            spent.is_told = True
+            facts = dict(zip(("tokens", "for_summaries", "dollars"), spent.numbers, strict=True))
+            await self.emit(SpendingReached.model_validate({**facts, **self.request.named}))
+        return reply
+
+    def _estimate(self, messages: Sequence[Message]) -> int:
+        """Return the estimated tokens of messages."""
+        return self.calibration.tokens(sum(map(self.request.format.size, messages)))
+
+    def _check_share(self, question: Ask) -> None:
+        """Raise ``FunctionError`` if a request for a summary would take more than the summaries'
+        share of the spending, the request of this call included.
+        """
+        spending = self.state.options.spending
+        if spending is None or self.function is None:  # By hand there is no conversation.
+            return
+        spent = self.conversation.spent
+        size = sum(len(str(message.get("content"))) for message in question.messages)
+        whole = spent.tokens + self._estimate(self.request.original)
+        if spent.for_summaries + self.calibration.tokens(size) > spending.summaries * whole:
+            raise FunctionError(
+                f"summaries have had their share of the spending ({spending.summaries:.0%})"
+            )
 
     # -- events and hooks --------------------------------------------------------------------------
 
@@ -177,6 +223,7 @@ class Performer(Sender):
         view = await self._view()
         if view is not None and asked.is_counted:
             self._views.append((view, view.record))
+            self.conversation.spent.raise_to(view.spent)
         return view
 
     async def _view(self) -> View | None:
@@ -190,7 +237,8 @@ class Performer(Sender):
         """Store ``after`` in memory as the view of the caller's messages."""
         if holds_secrets(self.request, after, self.state.options.redact):
             return
-        record = await self._use_memory("remember", after, self.calibration.window)
+        spent = self.conversation.spent.numbers if self.state.options.spending else ()
+        record = await self._use_memory("remember", after, self.calibration.window, spent)
         # Released first: waiting calls can use the record while the model answers.
         self._release()
         if record and not self.is_ahead:
@@ -380,5 +428,5 @@ _METHODS: Mapping[type[Effect[Any]], Callable[[Performer, Any], Awaitable[Any]]]
     Prepare: Performer.prepare,
     Quote: Performer.quote,
     Save: lambda handlers, effect: handlers.remember(effect.after),
-    Send: lambda handlers, effect: handlers.send(effect.messages, effect.options),
+    Send: Performer.call,
 }

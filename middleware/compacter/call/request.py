@@ -170,6 +170,41 @@ class Request:
 
 
 @dataclass(slots=True)
+class Spent:
+    """What a conversation has spent, its summaries included."""
+
+    tokens: int = 0
+    for_summaries: int = 0
+    dollars: float = 0.0
+    """Price in USD, as far as it is known."""
+    is_told: bool = False
+    """Whether an event has said that this is what it may spend."""
+
+    def add(self, tokens: int, dollars: float | None, *, is_summary: bool = False) -> None:
+        """Add the tokens of a reply, and their price."""
+        self.tokens += tokens
+        self.for_summaries += tokens * is_summary
+        self.dollars += dollars or 0.0
+
+    @property
+    def numbers(self) -> tuple[int, int, float]:
+        """The sums, for a record."""
+        return self.tokens, self.for_summaries, self.dollars
+
+    def raise_to(self, numbers: Sequence[float]) -> None:
+        """Take the sums of a record that are larger: another process has spent them."""
+        if len(numbers) == len(self.numbers) and numbers[0] > self.tokens:
+            self.tokens = int(numbers[0])
+            self.for_summaries = int(numbers[1])
+            self.dollars = numbers[2]
+
+    def is_all(self, spending: Any) -> bool:
+        """Return whether it is what a ``Spending`` allows."""
+        dollars = spending.dollars or inf
+        return self.tokens >= (spending.tokens or inf) or self.dollars >= dollars
+
+
+@dataclass(slots=True)
 class ConversationState:
     """State of one conversation between its calls."""
 
@@ -193,6 +228,8 @@ class ConversationState:
     left_out: tuple[str, int] = ("", 0)
     """``id`` of the record from which a call has begun last, and the characters that it left
     out."""
+    spent: Spent = member(default_factory=Spent)
+    """What it has spent, with the option ``spending``."""
     fills: bool = False
     """Whether an event has said that its request fills the window."""
     late: TokenLimit | None = None

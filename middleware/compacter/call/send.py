@@ -176,6 +176,8 @@ class Sender:
             if isinstance(model, str):
                 cost = models.cost(model, reply.input_tokens, reply.output_tokens, raw)
                 reply = replace(reply, cost=cost)
+        tokens = reply.input_tokens + reply.output_tokens
+        self.conversation.spent.add(tokens, reply.cost, is_summary=True)
         totals.add(
             input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost
         )

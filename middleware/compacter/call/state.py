@@ -167,7 +167,7 @@ class State:
 
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true if no work is needed before a call."""
-        if self.proactive:
+        if self.proactive or self.options.spending:
             return lambda: False
         if self.prepares:
             is_empty = self.prepared.memory.empty

@@ -41,6 +41,8 @@ class View(list[Message]):
     """``id`` of that record."""
     window: int | None = None
     """Context window of the model in tokens, from that record."""
+    spent: Sequence[float] = ()
+    """What the conversation had spent by then."""
 
 
 class Matcher:
@@ -90,6 +92,7 @@ class Matcher:
         before: Sequence[Message],
         after: Sequence[Message],
         window: int | None = None,
+        spent: tuple[float, ...] = (),
         *,
         io: IO = SYNC,
         large: bool = False,
@@ -97,8 +100,8 @@ class Matcher:
         """Save ``after``, which consists of messages of ``before`` and new ones, as the view of
         ``before``.
 
-        ``window`` is the model's context window in tokens, if known; ``io`` and ``large`` are as
-        for ``view``.
+        ``window`` is the model's context window in tokens, if known, ``spent`` what the
+        conversation has spent; ``io`` and ``large`` are as for ``view``.
         Returns the record; ``None`` if none can be made.
         """
 
@@ -108,6 +111,7 @@ class Matcher:
                 history = _History(form, before)
                 record = history.record(scope, after, window)
                 if record is not None:
+                    record = replace(record, spent=spent)
                     self._note_match(record, history.folded(record))
             if record is not None:
                 with self._reading(Unencodable):
@@ -273,6 +277,7 @@ class _History:
         view = View([*self.messages[: self.first], *head, *rest])
         view.record = record.id
         view.window = record.window
+        view.spent = record.spent
         return view
 
     def _speaker(self, messages: Iterable[Message]) -> str:

@@ -31,6 +31,7 @@ from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.options.checks import CHECKS, TAKES
 from compacter.options.identity import identify
+from compacter.options.spending import Spending
 from compacter.overflow import TokenLimit
 from compacter.recall.passages import Quotes
 
@@ -101,6 +102,7 @@ class CompacterOptions(TypedDict, total=False):
     conversation: str | None
     logger: Any
     token_counter: TokenCounter | None
+    spending: Spending | None
 
 
 BESIDE_SUMMARIES: Final = frozenset(
@@ -120,6 +122,7 @@ BESIDE_SUMMARIES: Final = frozenset(
         "conversation",
         "logger",
         "token_counter",
+        "spending",
     }
 )
 """Options that do not change summaries. ``Options`` that differ in another option never share a
@@ -223,6 +226,9 @@ class Options(BaseModel):
     token_counter: TokenCounter | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
+    spending: Spending | None = None
+    """What each conversation may spend, and the share of it for summaries: ``Spending(tokens=...,
+    dollars=..., summaries=0.1)``; ``None`` for no limit."""
 
     # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
     vars().update(

@@ -62,6 +62,7 @@ TAKES: Final[Mapping[str, str]] = {
     "conversation": f"{_TEXT}, or None",
     "logger": 'a logger, such as logging.getLogger("app") or structlog.get_logger()',
     "token_counter": "a function of a list of messages, or None",
+    "spending": "Spending(...), or None",
     "hook": "the event and nothing else",
     "search": "a function of a question and a list of passages",
 }

@@ -277,7 +277,7 @@ _TOLD = frozenset(
     (
         *("CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"),
         *("MaxTokensAdjusted", "MessageShortened", "SealedContentRemoved", "PreparationFailed"),
-        "WindowFilling",
+        *("WindowFilling", "SpendingReached"),
     )
 )
 """Events that are shown as sentences."""
