@@ -20,7 +20,7 @@ from questions import STORIES, scripted
 
 from compacter import Compacter
 from compacter.events import PassagesRecalled
-from compacter.recall.frame import TAG
+from compacter.lines.frame import TAG
 
 WINDOW = 4_000
 """Tokens; the chat is ten times as long."""

@@ -26,8 +26,8 @@ from asking import IDLE, chat
 from questions import STORIES
 
 from compacter import Compacter, Quotes
+from compacter.lines.frame import TAG
 from compacter.messages.format import get_format
-from compacter.recall.frame import TAG
 from compacter.testing import token_limit_error
 from quotes_by_meaning import ByMeaning
 

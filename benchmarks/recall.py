@@ -21,10 +21,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compacter import Compacter
+from compacter.lines.frame import folded
+from compacter.lines.quotes import terms
+from compacter.lines.talk import Talk
 from compacter.messages.format import get_format
-from compacter.recall.frame import folded
-from compacter.recall.index import Index
-from compacter.recall.terms import terms
 from compacter.testing import ScriptedSummarizer, token_limit_error
 
 TURNS = 15
@@ -103,8 +103,8 @@ def measure(length: int) -> dict[str, float]:
     form = get_format("openai")
     encoding = min(seconds(lambda: json.dumps(messages)) for _ in range(5))
     parts = folded(messages, (), form)
-    building = seconds(lambda: Index(parts).count)
-    index = Index(parts)
+    building = seconds(lambda: Talk(parts).find(terms("harbour")))
+    index = Talk(parts)
     wanted = terms(messages[7]["content"].partition(".")[0])
     looking = min(seconds(lambda: index.find(wanted).hits) for _ in range(5))
     with_quotes = turns(messages, 0.15)

@@ -32,8 +32,8 @@ from compacter import (
     testing,
 )
 from compacter.by_hand import ByHand
+from compacter.lines import passages
 from compacter.options import Options
-from compacter.recall import passages
 
 FOLDER = Path(__file__).parent / "reference"
 HEAD = """\
@@ -166,7 +166,7 @@ def public() -> dict[str, dict[str, Any]]:
         },
         "compacter.events": {**_classes(events), "Totals": events.Totals},
         "compacter.options": {"TriggerFacts": options.TriggerFacts},
-        "compacter.recall.passages": {"Passage": passages.Passage},
+        "compacter.lines.passages": {"Passage": passages.Passage},
         "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
         "compacter.overflow": {"explain": overflow.explain},

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compacter import Compacter, Quotes
-from compacter.recall.passages import Passage
+from compacter.lines.passages import Passage
 from compacter.testing import ScriptedModel
 
 Vector = Sequence[float]

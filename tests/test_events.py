@@ -18,7 +18,7 @@ from compacter.events import (
     Event,
     Totals,
 )
-from compacter.recall.passages import Passage
+from compacter.lines.passages import Passage
 from compacter.runtime.models import prices
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
-PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
+PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "lines")
 PURE_FILES = tuple(
     f"call/{name}.py"
     for name in ("call", "incompressible", "reduce", "request", "unsaid", "effects")
@@ -43,11 +43,9 @@ PURE_ENOUGH = {
     "call/effects.py": {"compacter.memory.match.View"},
     "overflow/table.py": {"pathlib.Path"},
     "compaction/plan.py": {"sys.maxsize"},
-    "summary/head.py": {"sys.maxsize"},
-    "summary/kept.py": {"sys.maxsize"},
-    "recall/index.py": {"sys.getsizeof"},
-    "recall/archive.py": {"compacter.runtime.locks.Lock"},
-    "recall/turns.py": {
+    "lines/talk.py": {"sys.getsizeof"},
+    "lines/archive.py": {"compacter.runtime.locks.Lock"},
+    "lines/turns.py": {
         "cachetools.LRUCache",
         "compacter.runtime.locks.Lock",
         "compacter.runtime.io.resolve",

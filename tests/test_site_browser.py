@@ -89,6 +89,7 @@ def address() -> Iterator[str]:
         ("is my data sent", "troubleshooting.html#is-my-data-sent-anywhere"),
         ("known windows", "windows.html"),
         ("context window of gpt-4o", "windows.html#context-window-of-each-model"),
+        ("option timeout", "options.html#timeout"),
         ("telemetry", "troubleshooting.html#is-my-data-sent-anywhere"),
     ],
 )
@@ -117,4 +118,23 @@ def test_nothing_leaves_the_screen_or_lies_on_another_text(
         page.goto(path.as_uri())
         faults[str(path.relative_to(SITE))] = page.evaluate(LOOK)
     context.close()
+    assert {name: found for name, found in faults.items() if found} == {}
+
+
+CUT = """
+() => [...document.querySelectorAll('article :is(table:not([class]), pre > code)')]
+    .flatMap(element => [element, element.parentElement, element.parentElement.parentElement])
+    .filter(element => element.scrollWidth > element.clientWidth + 1 && element.clientWidth)
+    .map(element => element.textContent.trim().slice(0, 40))
+"""
+"""Tables and blocks of code with a part that only scrolling shows."""
+
+
+def test_no_table_or_block_of_the_manual_is_cut_at_1280_pixels(browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    faults = {}
+    for path in PAGES:
+        page.goto(path.as_uri())
+        faults[str(path.relative_to(SITE))] = page.evaluate(CUT)
+    page.close()
     assert {name: found for name, found in faults.items() if found} == {}

@@ -110,7 +110,7 @@ def modules() -> dict[str, set[str]]:
 def test_no_files_import_each_other_in_a_ring() -> None:
     """Nor does a file need another one for its types, if that one needs it in turn."""
     assert circle(modules()) == []
-    assert "compacter.summary.head" in modules()["compacter.compaction.summarize"]
+    assert "compacter.lines.head" in modules()["compacter.compaction.summarize"]
 
 
 ADDED = {"clients/", "frameworks/", "gateway/", "tools/", "testing/"}

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
+    from compacter.lines.passages import Quotes
     from compacter.memory.inprocess import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.options.spending import Spending
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.recall.passages import Quotes
     from compacter.search_tool import recall_tool
 
     __version__: str
@@ -76,7 +76,7 @@ _HOMES = {
     "compacter.memory.redis": "RedisMemory",
     "compacter.options.spending": "Spending",
     "compacter.overflow": "TokenLimit detect_token_limit",
-    "compacter.recall.passages": "Quotes",
+    "compacter.lines.passages": "Quotes",
     "compacter.search_tool": "recall_tool",
     "compacter.by_hand": "CompactionResult",
     "compacter.compaction.summarize": "Summarize",

@@ -23,10 +23,10 @@ from compacter.errors import (
     with_hints,
 )
 from compacter.events import CompactionEvent
+from compacter.lines.passages import Passage
 from compacter.memory.record import conversation_digest, openings
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
-from compacter.recall.passages import Passage
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
 from compacter.text.table import Table
@@ -58,7 +58,7 @@ class CompactionResult(Table):
     event: CompactionEvent | None = None
     """Event of the compaction; ``None`` if nothing was changed."""
     fits: bool = True
-    """Whether the messages are within ``budget``; True without one."""
+    """Whether the messages are within ``budget``, or within a known window that they exceeded."""
 
     @property
     def changed(self) -> bool:
@@ -136,9 +136,12 @@ class ByHand:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
 
+        Messages that exceed the known window of the model are compacted as in a call that it
+        refuses; else ``compact_ratio`` alone decides.
+
         Args:
             messages: Messages in any of the formats.
-            model: Name of the model whose window is used.
+            model: Name of the model whose window is used: from litellm's table, or learnt by calls.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
@@ -146,7 +149,7 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        from compacter.recall.frame import strip
+        from compacter.lines.frame import strip
 
         state = self._state
         checked = check_messages(messages)
@@ -157,21 +160,27 @@ class ByHand:
         form = format_of(checked, wire_format)
         left = tuple(strip(checked, form) or checked)
         by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
+        read = Conversation(
+            left,
+            form,
+            pinned=find_pinned(state.pin, left, form, by_history),
+            rules=state.options.with_declared(getattr(messages, "rules", ())),
+        )
+        sizes = Sizes(state.options, state.calibration(model))
+        target, reserved = budget, 0
+        if budget is None:
+            target, reserved = in_window(sizes, read)
         asked = CompactionPlan(
-            conversation=Conversation(
-                left,
-                form,
-                pinned=find_pinned(state.pin, left, form, by_history),
-                rules=state.options.with_declared(getattr(messages, "rules", ())),
-            ),
+            conversation=read,
             trigger="manual",
             options=state.options,
-            sizes=Sizes(state.options, state.calibration(model)),
+            sizes=sizes,
+            reserved=reserved,
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(openings(form, left)),
-            target=budget,
+            target=target,
             summary=summary,
             is_required=budget is not None,
         )
@@ -278,20 +287,20 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid.
         """
-        from compacter.recall.frame import folded
-        from compacter.recall.index import Index
-        from compacter.recall.quotes import search
+        from compacter.lines.frame import folded
+        from compacter.lines.quotes import search
+        from compacter.lines.talk import Talk
 
         checked = check_messages(messages)
         if not isinstance(query, str):
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
-        index = Index(archive.index.entries if archive else (), max_bytes=sys.maxsize)
+        talk = Talk(archive.talk.parts if archive else (), max_bytes=sys.maxsize)
         if checked:
             form = format_of(checked, wire_format)
-            index = index.extend(folded(checked, (), form), self._state.redaction)
-        return search(index, query, limit)
+            talk = talk.extend(folded(checked, (), form), self._state.redaction)
+        return search(talk, query, limit)
 
     async def _compact(
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
@@ -334,6 +343,18 @@ class ByHand:
         event = await performer.emit(done)
         fits = planned.fits_size(after.size)
         return CompactionResult(list(after.messages), event.discarded, event, fits)
+
+
+def in_window(sizes: Sizes, conversation: Conversation) -> tuple[int | None, int]:
+    """Return the largest size of the messages in the model's window, in characters, and the part of
+    it to leave free for quotes; ``None`` if no window is known, or the messages fit.
+    """
+    target = sizes.target(None, 0)
+    if target is None or conversation.size <= target:
+        return None, 0
+    begins_turn = conversation.last_user == len(conversation.messages) - 1
+    room = target - conversation.size + conversation.free
+    return target, sizes.quotes_in(room) if begins_turn else 0
 
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from compacter.events import Event
+from compacter.lines.weight import OF_PROSE
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.recall.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.compaction.plan import CompactionPlan
-    from compacter.recall.archive import Archive
+    from compacter.lines.archive import Archive
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from compacter.by_hand import check_messages
 from compacter.compacter import Compacter
 from compacter.errors import ConfigurationError, whole_number
 from compacter.history import History
+from compacter.lines.frame import line_of
+from compacter.lines.tool import NAME, NO_QUERY, NOTHING, definition, name_of, query_of, result
 from compacter.messages.fields import Json
 from compacter.messages.format import FormatName, Message, get_format
-from compacter.recall.frame import line_of
-from compacter.recall.tool import NAME, NO_QUERY, NOTHING, definition, name_of, query_of, result
 
 
 class RecallTool(NamedTuple):

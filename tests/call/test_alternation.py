@@ -12,8 +12,8 @@ import pytest
 from tests.dialects import DIALECTS, Dialect
 
 from compacter import Compacter, History
+from compacter.lines.frame import strip
 from compacter.messages.format import FILLERS
-from compacter.recall.frame import strip
 from compacter.summary.message import TAG, compose
 from compacter.testing import token_limit_error
 

@@ -9,7 +9,7 @@ import litellm
 import pytest
 
 from compacter.call.request import MOST_OF_ESTIMATE
-from compacter.recall.weight import tokens
+from compacter.lines.weight import tokens
 
 _RANDOM = random.Random(7)
 

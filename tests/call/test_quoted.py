@@ -11,7 +11,7 @@ import pytest
 from compacter.call.call import Call
 from compacter.call.effects import Send
 from compacter.call.request import ConversationState, Request
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.effects import Ask, Quote
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped
 from compacter.messages.format import get_format

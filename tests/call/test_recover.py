@@ -9,7 +9,7 @@ import pytest
 from compacter.call.call import Call
 from compacter.call.effects import Send
 from compacter.call.request import Request
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.effects import Ask
 from compacter.events import MaxTokensAdjusted
 from compacter.messages.format import get_format

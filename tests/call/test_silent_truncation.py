@@ -10,7 +10,7 @@ from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent
 from compacter.call.request import expected_tokens
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.events import SilentTruncation
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

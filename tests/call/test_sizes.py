@@ -14,8 +14,8 @@ from compacter.call.call import Call
 from compacter.call.effects import Send
 from compacter.call.reduce import plan_of
 from compacter.call.request import ConversationState, Request, calibrate, may_be_cut
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import find_pinned
-from compacter.compaction.sizes import Calibration
 from compacter.effects import Ask, Quote
 from compacter.events import CompactionSkipped, SilentTruncation
 from compacter.messages.format import get_format

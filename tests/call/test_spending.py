@@ -55,7 +55,11 @@ class TestACallThatCannotBeHelped:
     @pytest.mark.parametrize("grows", [False, True])
     @pytest.mark.parametrize("memory", [None, "in-process"])
     @pytest.mark.parametrize("answer", [SAID, "", "They talked. " * 2_000])
-    def test_pays_for_a_summary_once(self, answer: str, memory: Any, grows: bool) -> None:
+    @pytest.mark.parametrize("size", [5_000, 9_000])
+    def test_pays_for_a_summary_once(
+        self, size: int, answer: str, memory: Any, grows: bool
+    ) -> None:
+        """Or never, where what must stay takes more than twice the window."""
         model = ScriptedModel(window=1_000)
         writer = Writer(answer)
         compacter = Compacter(summarizer=writer, memory=memory and InProcessMemory())
@@ -64,12 +68,14 @@ class TestACallThatCannotBeHelped:
         paid: list[int] = []
         for number in range(10):
             before = writer.asked
+            sent = len(model.requests)
             with pytest.raises(Exception, match="context") as caught:
-                completion("m", [*history, {"role": "user", "content": "z" * 9_000}])
+                completion("m", [*history, {"role": "user", "content": "z" * size}])
             assert "last user message" in str(caught.value.__notes__)
             paid.append(writer.asked - before)
             history += turns(1, 20 + number) if grows else []
-        assert paid[0] > 0
+            assert len(model.requests) == sent + 1 or number == 0
+        assert (paid[0] > 0) is (size < 8_000)
         assert sum(paid[1:]) == 0
 
     def test_is_helped_once_it_can_be(self) -> None:

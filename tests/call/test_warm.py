@@ -23,7 +23,7 @@ for thread in threads:
 Compacter({options})
 from compacter.overflow import detect
 tables = detect.default_table.cache_info().currsize
-names = ("compacter.recall.quotes", "compacter.summary.write")
+names = ("compacter.lines.quotes", "compacter.summary.write")
 print(len(threads), all(name in sys.modules for name in names), tables)
 """
 

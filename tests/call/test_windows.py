@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.events import PassagesRecalled, PreparationFailed
 
 if TYPE_CHECKING:
@@ -92,10 +92,14 @@ class TestACalibration:
         learnt.take(7_000)
         assert learnt.window == 9_000
 
-    def test_a_smaller_window_is_believed_again(self) -> None:
+    def test_a_smaller_window_than_was_answered_is_believed_once_it_is_stated_again(self) -> None:
         learnt = Calibration()
         learnt.take(30_000)
-        learnt.state_window(8_000)
+        assert not learnt.state_window(8_000)
+        assert not learnt.state_window(20)
+        assert learnt.window is None
+        assert not learnt.state_window(8_000)
+        assert learnt.state_window(8_000)
         assert learnt.window == 8_000
         assert learnt.taken == 0
 
@@ -126,6 +130,45 @@ def test_a_window_that_has_grown_is_used() -> None:
     server.window = 40_000
     completion(messages=[{"role": "user", "content": "Another talk. " + LINE * 200}], model="m")
     assert compacter.window("m") is None
+
+
+@pytest.mark.parametrize("states", [True, False])
+@pytest.mark.parametrize(
+    ("options", "turns"),
+    [
+        ({}, 40),
+        ({"trigger_tokens": 0.8}, 40),
+        ({"trigger_tokens": 100_000}, 40),
+        ({"prepare_tokens": 0.7}, 120),
+        ({"prepare_tokens": 0.7, "trigger_tokens": 0.8}, 120),
+    ],
+    ids=str,
+)
+def test_a_window_that_has_grown_is_found_by_a_conversation_that_is_compacted_below_it(
+    options: dict[str, Any], turns: int, *, states: bool
+) -> None:
+    """Also if each of its messages asks for quotes, for which there is no room."""
+    server = Server(2_000, states=states)
+    compacter = Compacter(summarizer=summarize, min_calls_between=0, **options)
+    completion = compacter.wrap(server)
+    for turn in range(turns):
+        asked = {"role": "user", "content": f"What of the rope of crane {turn // 2}? {LINE}"}
+        completion(messages=[*talk(turn)[:-1], asked], model="m")
+        compacter.drain(20)
+        if server.refused:
+            server.window = 20_000
+
+    assert max(server.sent[-turns // 2 :]) > 2_000
+
+
+@pytest.mark.parametrize("states", [True, False])
+def test_a_window_that_has_not_grown_is_tried_ever_more_rarely(*, states: bool) -> None:
+    server = Server(2_000, states=states)
+    compacter = Compacter(summarizer=summarize, trigger_tokens=0.8, min_calls_between=0)
+    grow(compacter.wrap(server), 200)
+
+    assert compacter.totals.rounds > 30
+    assert 3 <= server.refused <= 8
 
 
 def test_without_numbers_later_compactions_are_made_before_a_refusal() -> None:

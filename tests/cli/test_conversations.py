@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.dialects import DIALECTS, retold
 
+from compacter import Compacter, CompactionEvent
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.runtime import models
+from compacter.testing import ScriptedModel
+from compacter.tools.cli import conversation
 from compacter.tools.cli.files import read_transcripts
 
 if TYPE_CHECKING:
@@ -178,6 +181,25 @@ def test_plan_and_compact_agree(
     assert [each for each in after if each in chat] == kept
     assert told["changed"] is bool(planned["compacted"])
     assert (told["tokens_before"], told["window"]) == (planned["tokens"], planned["window"])
+
+
+@pytest.mark.parametrize("window", [400, 600, 900])
+def test_plan_the_command_and_a_call_compact_the_same(
+    run: Run, write: Write, chat: list[Line], window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where both count the same tokens, and the window is what the model's is."""
+    model = ScriptedModel(window=window)
+    monkeypatch.setattr(conversation, "_tokens", lambda _, messages: model.count(messages, {}))
+    write("chat.json", chat)
+    planned = run("plan", "chat.json", "--json", "--window", str(window)).data
+    events: list[CompactionEvent] = []
+    compacter = Compacter(summarizer="extractive", on_compaction=events.append)
+    compacter.wrap(model.completion)("m", chat)
+    discarded = [chat[index] for index in planned["compacted"]]
+    assert list(events[0].discarded) == discarded
+    # The Compacter has learnt the window of this model by now.
+    plan = compacter.plan(chat, model="m")
+    assert [chat[index] for index in plan.compacted] == discarded
 
 
 def test_plan_looks_up_the_window_of_a_model(run: Run, write: Write, chat: list[Line]) -> None:

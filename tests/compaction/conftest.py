@@ -12,11 +12,12 @@ import pytest
 from tests.dialects import DIALECTS, parts_of
 
 from compacter.call.pump import pump
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.sizes import Sizes
 from compacter.effects import Approve, Ask, Effect, Emit
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.replies import Reply

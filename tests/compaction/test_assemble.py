@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.compaction.conftest import refused
 
 from compacter import Compacter
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation, check
-from compacter.compaction.sizes import Calibration
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

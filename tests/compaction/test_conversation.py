@@ -14,8 +14,8 @@ from tests.conversations import bot, user
 from tests.dialects import DIALECTS
 
 from compacter import Compacter
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation, find_pinned
-from compacter.compaction.sizes import Calibration
 from compacter.messages.format import FILLERS, FORMATS, get_format
 from compacter.messages.parts import Kind
 from compacter.options import Options

@@ -19,8 +19,8 @@ from compacter import (
     Summarize,
     Truncate,
 )
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.events import CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import get_format
 from compacter.options import Options

@@ -12,8 +12,9 @@ from tests.compaction.conftest import carried_out, plan, refused
 from tests.conversations import user
 
 from compacter import Compacter, CompactionEvent, CompactionPlan
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.sizes import Sizes
 from compacter.effects import Ask
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -276,7 +277,7 @@ class TestTheRoomOfASummary:
 
     @pytest.mark.parametrize(("more", "size"), [(99, (FRAME + 99) * 92 // 100), (100, 0)])
     def test_by_hand_is_a_share_of_a_budget_that_cannot_be_kept(self, more: int, size: int) -> None:
-        work = job(target=FRAME + more, trigger="manual", is_required=False)
+        work = job(target=FRAME + more, trigger="manual")
         assert self.of(work, compact_ratio=1.0)[0] == size
 
     @pytest.mark.parametrize(("longer", "asked_again"), [(0, False), (1, True)])
@@ -318,15 +319,15 @@ class TestTheCut:
             ({}, {"reserved": 5_000}, 3_500),  # half of it at most.
             ({"summarizer": "extractive", "max_summary_tokens": 4_000}, {}, 3_000),
             # By hand the same,
-            ({}, {"trigger": "manual", "is_required": False}, 3_000),
+            ({}, {"trigger": "manual"}, 3_000),
             (
                 {"max_summary_tokens": 60},
-                {"trigger": "manual", "is_required": False},
+                {"trigger": "manual"},
                 2_360 + FRAME,
             ),
             (
                 {"max_summary_tokens": 60, "summarizer": "extractive"},
-                {"trigger": "manual", "is_required": False},
+                {"trigger": "manual"},
                 3_840,  # and without a model nearly all of it is the summary's.
             ),
             # Rules come first, with "Rule: " and a line's end.
@@ -514,6 +515,7 @@ class TestTheLinesThatFillASummary:
                 trigger=trigger,
                 calibration=Calibration(),
                 target=20_000,
+                is_required=True,
             )
             options = Options(summarizer=summarizer, compact_ratio=1.0)
             _, made = carried_out(options, work, "They talked of many ships.")

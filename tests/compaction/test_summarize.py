@@ -12,8 +12,8 @@ from tests.compaction.conftest import carried_out, refused
 from tests.conversations import user
 
 from compacter import Compacter, CompactionError, CompactionPlan
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, FormatName, get_format

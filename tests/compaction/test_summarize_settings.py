@@ -8,8 +8,9 @@ import pytest
 from tests.compaction.conftest import carried_out, refused
 
 from compacter import ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.sizes import Sizes
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options

@@ -10,8 +10,8 @@ from tests.conversations import bot, user
 from tests.effort import times
 
 from compacter import Compacter, CompactionEvent
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.testing import token_limit_error

@@ -8,8 +8,8 @@ import pytest
 from tests.compaction.conftest import plan, refused
 
 from compacter import ClearToolResults, Compacter, CompactionPlan, Shorten, Summarize
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from tests.recall.test_search import FACT, quotes_for
+from tests.lines.test_search import FACT, quotes_for
 
 from compacter import Quotes
 

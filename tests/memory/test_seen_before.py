@@ -16,17 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter, InProcessMemory
+from compacter.lines.quotes import Quoter, question
+from compacter.lines.talk import Talk
 from compacter.memory import BaseMemory, Claim, Record
 from compacter.messages.parts import Part
-from compacter.recall.index import Index
-from compacter.recall.question import question
-from compacter.recall.quotes import Quoter
 from compacter.testing import ScriptedSummarizer, token_limit_error
 
 LONG = 60
 """Messages of the history: more than those by which alone a format is recognised."""
 _HERON = Part("user", "text", "The heron nests by the weir.", "", 3)
-_QUOTER = Quoter(Index([_HERON]), 999)
+_QUOTER = Quoter(Talk([_HERON]), 999)
 _QUOTER.answer(question([Part("user", "text", "Where does the heron nest?", "", 9)]))
 _FOUND = _QUOTER.quotation()
 QUOTES = _FOUND.text if _FOUND is not None else ""

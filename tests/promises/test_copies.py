@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, History
+from compacter.lines.frame import is_quotes
 from compacter.messages.format import FILLERS
-from compacter.recall.frame import is_quotes
 from compacter.summary.message import compose, parse
 from compacter.testing import ScriptedModel
 

@@ -9,8 +9,8 @@ import pytest
 from tests.effort import times
 
 from compacter import Compacter
+from compacter.lines.frame import strip
 from compacter.messages.format import get_format
-from compacter.recall.frame import strip
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.promises.conftest import SummariesIn
 
     from compacter import CompactionPlan
-    from compacter.recall.passages import Passage
+    from compacter.lines.passages import Passage
 
 Chat = dict[str, Any]
 

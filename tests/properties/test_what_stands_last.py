@@ -15,8 +15,8 @@ from tests.dialects import DIALECTS, Dialect
 from tests.effort import times
 
 from compacter import Compacter
+from compacter.lines.frame import STEP_NOTE, is_quotes
 from compacter.messages.format import FORMATS, FormatName
-from compacter.recall.frame import STEP_NOTE, is_quotes
 from compacter.testing import token_limit_error
 
 PLACES = ("weir", "quarry", "orchard", "jetty", "tannery", "belfry")

@@ -9,16 +9,17 @@ effects of ``effects.py``.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
+from compacter.call.attempt import Attempt
 from compacter.call.effects import Find, Forget, Prepare, Send
 from compacter.call.incompressible import advice
 from compacter.call.reduce import (
-    Attempt,
     compact_early,
     compact_for_quotes,
     enforce_prepared,
@@ -93,12 +94,14 @@ class Call(Attempt):
         while (limit := self._limit_of(reply)) is not None:
             if limit.source in UNSAID:
                 return (yield from self._try_smaller(reply, limit))
+            self.refused = self.request.size
             self.limit = calibrate(self.request, self.calibration, limit)
             error = reply.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 reason = "no rounds are left" if self.tried else "max_retries=0"
                 return (yield from self._give_up(reply, reason))
+            self.is_last = _stops_after(stop, rounds)
             rounds.prepare_for_next_attempt()
             try:
                 done = yield from reduce_request(self, error)
@@ -106,11 +109,16 @@ class Call(Attempt):
                 # If it has no cause, name the error that made the summary necessary.
                 raise failure from failure.__cause__ or reply.error
             if not done:
-                return (yield from self._give_up(reply, "nothing more can be reduced"))
+                reason = "nothing more can be reduced"
+                if self.is_hopeless(self.target()):
+                    reason = "what must stay is too large by itself"
+                return (yield from self._give_up(reply, reason))
             self.tried.append(done)
             reply = yield from self._send_with_quotes()
         if reply.error is not None:
             raise reply.error
+        self.calibration.take(tokens_read(reply.raw))
+        self.note_answer()
         return reply.raw
 
     def _try_smaller(self, first: Reply, limit: TokenLimit) -> Flow[object]:
@@ -180,9 +188,8 @@ class Call(Attempt):
             reason = "before_compaction vetoed the compaction"
         if refused.error and is_sealed and not rounds:
             raise refused.error
-        target = self.target()
-        if rounds and target is not None and self.staying > target:
-            self.state.incompressible_size = self.staying
+        if rounds:
+            self.give_up()
         yield from self.emit(
             RetriesExhausted,
             rounds=rounds,
@@ -196,7 +203,10 @@ class Call(Attempt):
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        helps = "" if is_sealed else advice(self.request, self.calibration, limit.limit)
+        is_hopeless = self.is_hopeless(self.target())
+        helps = ""
+        if not is_sealed:
+            helps = advice(self.request, self.calibration, limit.limit, is_hopeless=is_hopeless)
         if self.is_vetoed:
             helps = " What helps: let before_compaction return the plan, or no value."
         add_note(
@@ -228,8 +238,9 @@ class Call(Attempt):
 
     def _compact_late(self) -> Flow[None]:
         """Compact because the previous call's stream ended in a token limit."""
-        if self.limit.limit:
-            self.calibration.state_window(self.limit.limit)
+        limit = self.limit
+        if limit.limit and not self.calibration.state_window(limit.limit):
+            self.limit = replace(limit, limit=None)
         target = self.target()
         fits = target is not None and self.request.conversation.size <= target
         if not fits and self.options.max_retries != 0:
@@ -244,15 +255,18 @@ class Call(Attempt):
             return
         state = self.state
         limit = self.sizes.trigger
-        if isinstance(trigger, float) and limit is None:
+        calibration = self.calibration
+        window = inf if self.sizes.tries_window else calibration.window or inf
+        if isinstance(trigger, float) and calibration.window is None:
             yield from self._warn_of_unknown_window("threshold")
         if state.calls == 1:
             return
         tokens = yield from self._estimate_tokens()
         if callable(trigger) and (yield from self._decides(trigger, tokens)):
             limit = tokens
-        due = min(limit or inf, (self.calibration.window or inf) * MARGIN)
+        due = min(limit or inf, window * MARGIN)
         if tokens >= due and (yield from enforce_prepared(self)):
+            calibration.compactions += 1
             tokens = yield from self._estimate_tokens()
         if limit is None:
             return
@@ -262,6 +276,8 @@ class Call(Attempt):
         if self.in_cool_down and tokens < limit * _FAR_OVER:
             yield from self.emit(CompactionSkipped, trigger="threshold", reason="cool_down")
         elif (yield from compact_early(self, max(1, target - self.request.overhead), "threshold")):
+            # An option below the window never tries it.
+            calibration.compactions += not isinstance(trigger, int) or limit < trigger
             left = yield from self._estimate_tokens()
             state.stuck_size = self.request.size if left >= limit else 0
 
@@ -317,20 +333,20 @@ class Call(Attempt):
         """
         request = self.request
         room = self.sizes.room
-        # If the last try is refused because of quotes, the request cannot be sent again without
-        # them.
-        is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
         if (
             self.quotes
             and self.options.recall is not None
             and request.is_compacted
-            and not (is_last and room is None)
+            # If the last try is refused because of quotes, the request cannot be sent again without
+            # them.
+            and not (self.is_last and (room is None or self.calibration.is_bracketed))
             and request.conversation.last_user is not None
         ):
             wanted, free = self.room_for_quotes()
             free = min(wanted, free)
             text = yield from self.quote(free)
-            if not text and room is not None and free < min(wanted, _ENOUGH):
+            is_full = room is not None and free < min(wanted, _ENOUGH)
+            if not text and is_full and not self.sizes.tries_window:
                 yield from compact_for_quotes(self, free)
         request = self.request
         return (yield from Send(request.sent, request.options_sent))
@@ -343,6 +359,7 @@ class Call(Attempt):
         calibration.take(read)
         if read:
             calibration.caches = tokens_cached(raw) > 0
+        self.note_answer()
         # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
         # the model is known, a history is not read for its size alone: that takes too long.
         options = self.options
@@ -414,3 +431,10 @@ class Call(Attempt):
             yield from self._warn_of_unknown_window("prepared")
         else:
             yield from Prepare(self.request, *ahead)
+
+
+def _stops_after(stop: Callable[[RetryCallState], bool], rounds: RetryCallState) -> bool:
+    """Return whether tenacity would stop if the next request was refused too."""
+    following = copy(rounds)
+    following.attempt_number += 1
+    return bool(stop(following))

@@ -4,16 +4,16 @@ caller when the request is given up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from compacter.call.request import Request
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.strategies import shorten_message
 from compacter.messages.parts import Kind
 from compacter.options import Retrieved
-from compacter.summary.message import FRAME, rule_lines
+from compacter.summary.message import FRAME
 from compacter.text.shorten import shorten
 
 _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
@@ -86,21 +86,29 @@ def _spans(how: Retrieved | None, text: str) -> Iterator[tuple[int, int]]:
         end += len(how[1])
 
 
-def advice(request: Request, calibration: Calibration, limit: int | None) -> str:
+def advice(
+    request: Request, calibration: Calibration, limit: int | None, *, is_hopeless: bool = False
+) -> str:
     """Return a sentence on the largest part of a request that is given up, or on rules without
     room, and the remedy.
+
+    If what must stay is too large by itself, or the request ``is_hopeless`` for another reason, the
+    largest of the messages that must stay is meant.
     """
     read = request.conversation
-    declared = sum(len(line) + 1 for line in rule_lines(read.rules))
-    allowed = int((limit or 0) * calibration.chars_per_token)
-    left = allowed - request.overhead - (read.size - read.free) - FRAME
-    if 0 < left < declared:
+    declared = read.rules_size
+    staying = request.overhead + read.size - read.free - request.saved
+    left = int((limit or 0) * calibration.chars_per_token) - staying
+    if limit and 0 < left < declared + FRAME:
         return (
-            f" The declared rules take {declared:,} characters, and beside what must stay there "
-            f"is room for {left:,}. What helps: declare fewer rules (option rules), or shorter "
-            "ones; or a larger window."
+            f" The declared rules take {declared:,} characters, and beside what must stay there is "
+            f"room for {max(0, left - FRAME):,}. What helps: declare fewer rules (option rules), "
+            "or shorter ones; or a larger window."
         )
-    index = max(range(len(read.messages)), key=read.sizes.__getitem__)
+    counts: Sequence[int] = range(len(read.messages))
+    if is_hopeless or (limit and left <= 0):
+        counts = [index for index in counts if read.protected[index]] or counts
+    index = max(counts, key=read.sizes.__getitem__)
     size = read.sizes[index] - (request.saved if index == read.last_user else 0)
     kind, remedy = _kind(request, index)
     what = f"message {index + 1} of {len(read.messages)}, {kind}"
@@ -108,6 +116,10 @@ def advice(request: Request, calibration: Calibration, limit: int | None) -> str
         size = request.overhead
         what = "tools and other options beside the messages"
         remedy = "send fewer tools"
+    if declared > size:
+        size = declared
+        what = "the declared rules"
+        remedy = "declare fewer rules (option rules), or shorter ones"
     window = f" of {limit:,} allowed" if limit else ""
     return (
         f" The largest part is {what}: {size:,} characters, about {calibration.tokens(size):,} "

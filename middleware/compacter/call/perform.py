@@ -17,13 +17,14 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call import ahead
+from compacter.call.attempt import Attempt
 from compacter.call.effects import Find, FindPrepared, Forget, Prepare, Save, Send
 from compacter.call.pump import pump
-from compacter.call.reduce import Attempt, compact_ahead
+from compacter.call.reduce import compact_ahead
 from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.sizes import Calibration
 from compacter.effects import Approve, Ask, Effect, Emit, Quote
 from compacter.errors import FunctionError, SpendingError
 from compacter.events import (
@@ -44,7 +45,7 @@ from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
-    from compacter.recall.frame import Quotation
+    from compacter.lines.frame import Quotation
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)

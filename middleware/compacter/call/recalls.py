@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.call.effects import Send
 from compacter.effects import Flow
+from compacter.lines import tool
 from compacter.messages.fields import first
 from compacter.messages.format import Message
-from compacter.recall import tool
 
 if TYPE_CHECKING:
     from compacter.call.arguments import Binding, CallFacts
     from compacter.call.call import Call
-    from compacter.recall.passages import Quotes
+    from compacter.lines.passages import Quotes
 
 _MOST_ROUNDS = 3
 """Most rounds of searches in one call. The caller waits for each, and if three queries find

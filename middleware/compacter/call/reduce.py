@@ -1,4 +1,4 @@
-"""The progress of one call, and the ways to make its request smaller.
+"""The ways to make the request of a call smaller.
 
 Pure. After a refusal, `reduce_request` tries the next way: remove the quotes, lower the output
 limit, shorten the last user message, or compact the history.
@@ -6,23 +6,22 @@ limit, shorten the last user message, or compact the history.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from compacter.call.attempt import Attempt
 from compacter.call.effects import Find, FindPrepared, Save
 from compacter.call.incompressible import shorten_last_message
-from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
+from compacter.call.request import FEWEST_QUOTED, Request
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
-from compacter.compaction.sizes import GROWN, MOST_RESERVED, Calibration, Sizes
-from compacter.effects import Emit, Flow, Quote
+from compacter.compaction.sizes import GROWN, LEAST_SUMMARY, MOST_RESERVED
+from compacter.effects import Emit, Flow
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
-    CompactionFailed,
     CompactionReused,
     CompactionSkipped,
-    Event,
     MaxTokensAdjusted,
     MessageShortened,
     PreparationFailed,
@@ -30,8 +29,6 @@ from compacter.events import (
     Trigger,
 )
 from compacter.messages.refusals import SEALED
-from compacter.options import Options
-from compacter.overflow import TokenLimit
 
 _WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
@@ -40,117 +37,6 @@ _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
 _OUTPUT_MARGIN = 8
 """Tokens left free when the output limit is lowered, for those that a chat template adds."""
-
-
-@dataclass(eq=False)
-class Attempt:
-    """One call, and the request that it sends next."""
-
-    options: Options
-    """Options of the Compacter."""
-    request: Request
-    """Request that is sent next; at first the caller's own."""
-    calibration: Calibration
-    """Calibration of the model; updated by this call."""
-    state: ConversationState = field(default_factory=ConversationState)
-    """The conversation's state between calls."""
-    watched: bool = True
-    """Whether a hook or a log receives events, such as that of a truncated prompt."""
-    limit: TokenLimit = field(default_factory=TokenLimit)
-    """Token limit of the last refusal; an empty one before the first."""
-    quotes: bool = True
-    """Whether quotes may be sent; False after a request with quotes was refused."""
-    tried: list[str] = field(default_factory=list)
-    """Descriptions of the steps that made the request smaller."""
-    is_vetoed: bool = False
-    """Whether ``before_compaction`` has prevented the last compaction."""
-    sought: bool = False
-    """Whether this call has already looked for quotes although there was no room for them."""
-
-    @property
-    def sizes(self) -> Sizes:
-        """The sizes of this call."""
-        request = self.request
-        return Sizes(self.options, self.calibration, request.overhead, request.output_tokens or 0)
-
-    @property
-    def staying(self) -> int:
-        """Size of what no compaction removes, in characters."""
-        read = self.request.conversation
-        return read.size - read.free - self.request.saved
-
-    @property
-    def attempt(self) -> int:
-        """Number of the round, from 1."""
-        return len(self.tried) + 1
-
-    @property
-    def in_cool_down(self) -> bool:
-        """Whether the last compaction of this conversation is so recent that the next one waits."""
-        state = self.state
-        return 0 < state.last_attempt_at_call >= state.calls - self.options.min_calls_between
-
-    def target(self, chars_per_token: float = 0.0) -> int | None:
-        """Return the largest size of the messages, in characters, with which the request fits;
-        ``None`` if no limit is known.
-
-        Uses the calibration's characters per token, unless ``chars_per_token`` is given.
-        """
-        limit = self.limit
-        output = self.request.output_that_counts(limit)
-        return self.sizes.target(limit.limit, output, chars_per_token)
-
-    def room_for_quotes(self) -> tuple[int, int]:
-        """Return the largest size that quotes may have, and how many characters are free (negative
-        if the request is too large), counted in characters of the request's own script.
-        """
-        return self.sizes.quotes(self.request.size, self.request.tokens_of_one)
-
-    def quote(self, room: int, *, sent: bool = True, query: str = "") -> Flow[str]:
-        """Return quotes of compacted messages, and add them to the request if they are ``sent``.
-
-        Args:
-            room: Their largest size, in characters.
-            sent: Whether to add them to the request; otherwise they are only searched.
-            query: A query of the model's, in place of the newest message's question; its answer
-                may be of any size.
-        """
-        if room < FEWEST_QUOTED and not query:
-            return ""
-        request = self.request
-        text = yield from Quote(
-            request.original,
-            request.conversation,
-            room,
-            request.archive,
-            request.digest,
-            request.tokens_of_one,
-            sent,
-            query,
-        )
-        if text and sent and not query:
-            self.request = replace(request, quotes=text)
-        return text
-
-    def emit(self, kind: type[Event], **facts: Any) -> Flow[None]:
-        """Emit an event of this kind, with the names of model and conversation."""
-        yield from Emit(kind(**facts, **self.request.named))
-
-    def emit_failure(
-        self, error: Exception, kind: type[Event] = CompactionFailed, **facts: Any
-    ) -> Flow[None]:
-        """Emit the event of a failure: of a user's function, which a ``FunctionError`` describes,
-        or else of the summary.
-        """
-        cause = error.__cause__ if isinstance(error, CompactionError) else error
-        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-        yield from self.emit(
-            kind,
-            reason=str(error) if isinstance(error, FunctionError) else "no summary could be had",
-            error="" if raised is None else type(raised).__name__,
-            cause=cause if isinstance(cause, Exception) else None,
-            **facts,
-        )
 
 
 # -- after a refusal -------------------------------------------------------------------------------
@@ -165,27 +51,58 @@ def reduce_request(call: Attempt, error: Exception) -> Flow[str]:
     """
     if call.limit.source == SEALED:
         return (yield from _leave_out_sealed(call, error))
-    request = call.request
-    target = call.target()
-    if request.quotes:
-        call.quotes = False
-        call.request = request = replace(request, quotes="")
-        # If the refusal states no number, first try without quotes, unless it is the last try.
-        last = call.attempt == call.options.max_retries
-        if not last if target is None else target >= request.conversation.size:
-            return "quotes left out"
+    if call.request.quotes and _leave_out_quotes(call):
+        return "quotes left out"
     lowered, fits = yield from _lower_output(call)
     if fits:
         return lowered
+    call.is_harder = False
+    step = yield from _reduce_messages(call)
+    # A hook that has prevented the compaction is not asked a second time.
+    if not step and call.size > call.smallest and not call.is_vetoed:
+        call.is_harder = True
+        step = yield from _reduce_messages(call)
+    return ", ".join(filter(None, (lowered, step)))
+
+
+def _reduce_messages(call: Attempt) -> Flow[str]:
+    """Shorten the last user message, or compact the history, or both. Return a description of the
+    step; empty if nothing was reduced.
+    """
     target = call.target()
     # Whether the request would be too large, as far as is known, even if all that may be compacted
     # was.
-    is_hopeless = target is None or call.staying > target
-    step = yield from _shorten_last_message(call, target, is_hopeless=is_hopeless)
-    # Or what must stay was already too large in an earlier call.
-    if not step and not (is_hopeless and 0 < call.state.incompressible_size <= call.staying):
-        step = yield from compact_history(call, target, "token_limit")
-    return ", ".join(filter(None, (lowered, step)))
+    is_helpless = call.is_halved or target is None or call.staying > target
+    target = call.next_target()
+    # Without numbers that message is halved, and in the last round as short as the target.
+    allowed = None if call.is_halved and not call.is_last else target
+    shortened = yield from _shorten_last_message(call, allowed, is_helpless=is_helpless)
+    smallest = call.smallest
+    is_least = target is not None and target <= smallest
+    if target is not None and not call.is_measured:
+        target = max(target, smallest)
+    compacted = ""
+    fits = bool(shortened) and (target is None or call.size <= target)
+    if not fits and not call.is_hopeless(target):
+        compacted = yield from compact_history(call, target, "token_limit")
+    if call.is_halved:
+        call.quotes = False
+    elif compacted and call.is_measured and not call.is_last:
+        call.quotes = True  # There may be room for them now.
+    if compacted:
+        call.is_smallest = is_least and call.size <= smallest + LEAST_SUMMARY
+    return ", ".join(filter(None, (shortened, compacted)))
+
+
+def _leave_out_quotes(call: Attempt) -> bool:
+    """Remove the quotes, and return whether to try the request without them before anything else:
+    if it fits, or if the refusal states no number and this is neither a later round nor the last.
+    """
+    call.quotes = False
+    call.request = replace(call.request, quotes="")
+    target = call.target()
+    fits = target is None or call.size <= target
+    return fits and not call.is_halved and (bool(call.limit.limit) or not call.is_last)
 
 
 def _leave_out_sealed(call: Attempt, error: Exception) -> Flow[str]:
@@ -241,14 +158,14 @@ def _lower_output(call: Attempt) -> Flow[tuple[str, bool]]:
     return f"{request.output_option} lowered from {before} to {after}", fits
 
 
-def _shorten_last_message(call: Attempt, target: int | None, *, is_hopeless: bool) -> Flow[str]:
-    """Shorten retrieved text in the last user message, or, if the call ``is_hopeless`` otherwise,
+def _shorten_last_message(call: Attempt, target: int | None, *, is_helpless: bool) -> Flow[str]:
+    """Shorten retrieved text in the last user message, or, if the call ``is_helpless`` otherwise,
     results of tools in it. Return a description of the step; empty if nothing was shortened.
     """
     retrieved = call.options.retrieved
     if retrieved is None:
         return ""
-    for how in (retrieved, None) if is_hopeless else (retrieved,):
+    for how in (retrieved, None) if is_helpless else (retrieved,):
         try:
             shorter = shorten_last_message(call.request, how, target)
         except FunctionError as error:
@@ -347,6 +264,7 @@ def compact_for_quotes(call: Attempt, free: int) -> Flow[None]:
     else:
         target = max(1, call.request.conversation.size + free)
         done = yield from compact_early(call, target, "quotes")
+        call.calibration.compactions += done
         text = yield from call.quote(min(call.room_for_quotes()))
         state.stuck_size = 0 if text else call.request.size
         if done and not text:

@@ -11,17 +11,17 @@ from json import JSONEncoder
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation, join_users, origins_of
-from compacter.compaction.sizes import Calibration
+from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
-from compacter.recall.weight import tokens, tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
+    from compacter.lines.archive import Archive
     from compacter.overflow import TokenLimit
-    from compacter.recall.archive import Archive
 
 LEAST_CUT = 200
 """Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that
@@ -150,7 +150,7 @@ class Request:
             at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if self.quotes:
-            from compacter.recall.frame import place
+            from compacter.lines.frame import place
 
             messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
         if self.is_compacted and self.alternates:
@@ -218,10 +218,14 @@ class ConversationState:
     stuck_size: int = 0
     """Size of a request, in characters, that a compaction before any refusal left above the
     threshold, or without room for quotes. It is compacted again once it has grown."""
+    refused_size: int = 0
+    """Size of the request, in characters, whose refusal without numbers ended the last call; 0 if
+    the last call was answered."""
     incompressible_size: int = 0
-    """Size of the messages that had to stay, in characters, when a call was given up although its
-    history was compacted; 0 if no call was. Another compaction would not help while they are as
-    large."""
+    """Size of what had to stay, in characters, when a call was given up although its history was
+    compacted; 0 if no call was. Another compaction would not help while it is as large."""
+    refused_by: Calibration | None = None
+    """Calibration of the model that refused these sizes."""
     doubted_size: int = 0
     """Size of the request, in characters, after which a smaller one was tried on a mere sign, and
     did not help. No sign is believed until a larger request has been answered."""
@@ -266,7 +270,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
     """Calibrate by the numbers of the error that refused a request, and return the token limit with
     its input tokens filled in.
 
-    A stated size that is only a bound is ignored, and removed from the input tokens.
+    A stated size that is only a bound is ignored, and removed from the input tokens; so is a limit
+    that cannot be.
     """
     if limit.source == SEALED:
         return limit  # It states no sizes.
@@ -275,8 +280,8 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
         used = None
     elif used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
-    if limit.limit:
-        calibration.state_window(limit.limit)
+    if limit.limit and not calibration.state_window(limit.limit):
+        limit = replace(limit, limit=None)
     size = request.size
     if used:
         is_believed = size >= used * _DENSE
@@ -288,8 +293,9 @@ def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> 
             is_believed = used <= MOST_OF_ESTIMATE * tokens(words) + beside
         if is_believed:
             calibration.learn(size, used, request.tokens_of_one)
-    elif not limit.limit:
-        calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
+    if not limit.limit:
+        estimate = size * calibration.tokens_of_one(request.tokens_of_one)
+        calibration.refuse(used or int(estimate))
     return replace(limit, input_tokens=used)
 
 

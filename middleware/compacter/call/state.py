@@ -27,7 +27,8 @@ from compacter.call.request import (
     measure,
 )
 from compacter.call.warm import warm_up
-from compacter.compaction.sizes import FILLING, Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import FILLING, Sizes
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -55,7 +56,7 @@ from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from compacter.call.arguments import CallFacts
-    from compacter.recall.turns import Recall
+    from compacter.lines.turns import Recall
 
 # Number of models whose calibration is kept; after this many others, a model is calibrated anew.
 _MOST_MODELS = 256
@@ -71,7 +72,7 @@ _SOON = 0.5
 _MOST_PREPARED = 1_000
 
 import_before_fork(
-    *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
+    *(f"compacter.{room}" for room in ("call", "compaction", "lines", "summary")),
     "compacter.clients.wrapping",
     "compacter.redaction",
     "structlog.stdlib",
@@ -336,7 +337,7 @@ class State:
 
 def _recall_of(options: Options, log: Log) -> Recall:
     # Imports SQLite, which few calls need.
-    from compacter.recall.turns import Recall
+    from compacter.lines.turns import Recall
 
     return Recall(options.recall, options.redact, partial(log.failed, "search"))
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from compacter.call.reduce import Attempt, compact_history
+from compacter.call.attempt import Attempt
+from compacter.call.reduce import compact_history
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
 from compacter.effects import Flow

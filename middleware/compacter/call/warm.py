@@ -37,6 +37,6 @@ def _load() -> None:
     from compacter.runtime.models import window
 
     window(None)
-    for name in ("recall.turns", "compaction.run", "summary.write"):
+    for name in ("lines.turns", "compaction.run", "summary.write"):
         import_module(f"compacter.{name}")
     default_table()

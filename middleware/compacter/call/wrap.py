@@ -336,7 +336,7 @@ class WrappedFunction:
         """Read the messages, their format, model and limits, and look up their calibration and
         state.
         """
-        from compacter.recall.frame import strip
+        from compacter.lines.frame import strip
 
         state = self.state
         options = state.options

@@ -107,6 +107,11 @@ class Conversation:
         """Parts of the messages read so far, by ``id`` of the message: a text is parsed once."""
 
     @property
+    def rules_size(self) -> int:
+        """Size of the declared rules in a summary, in characters."""
+        return sum(len(line) + 1 for line in summary_message.rule_lines(self.rules))
+
+    @property
     def prior_size(self) -> int:
         """Size of the earlier summary that a compaction would replace; 0 without one."""
         prior = self.prior

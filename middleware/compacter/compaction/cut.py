@@ -20,6 +20,9 @@ from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size
 # Smallest head worth compacting, in characters: the summary message would be as large as a smaller
 # one.
 _WORTH = FRAME + 40
+# A head that is at most this part of the room beside unread results is no larger than the summary
+# that it may have.
+_SMALL = 8
 # Share of the compactable size by which a head may exceed its goal so that the tail begins with a
 # turn: an answer without its question is hard to understand. On agents with made-up tasks .983 to
 # .989 of the needs were in the request without this, .989 to 1.00 with it.
@@ -54,7 +57,13 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
         )
         plan = replace(plan, conversation=read)
         cut = cut_before(plan, first_unread(plan))
-    keeps_unread = first_unread(plan) < len(read.messages)
+    unread = first_unread(plan)
+    keeps_unread = unread < len(read.messages)
+    if keeps_unread and plan.target is not None:
+        # The task may be all that stands before the results: shortening them is enough.
+        is_small = read.heads[cut] <= max(2 * FRAME, plan.room // _SMALL)
+        if is_small and read.free - _spare(read, unread) <= plan.room:
+            cut = 0
     # Only the prior summary can be made shorter, if there is some room for it.
     if not cut and plan.room >= FRAME and not keeps_unread and read.prior_size:
         cut = read.step(read.prior or 0)[1]
@@ -75,17 +84,24 @@ def first_unread(plan: CompactionPlan) -> int:
     if result < 0:
         return count
     begin = read.step(result)[0]
-    unread = [index for index in range(begin, count) if not read.protected[index]]
-    texts = [part.text for index in unread for part in read.parts(index) if part.kind in EDITED]
     if plan.target is None:
-        is_kept = all(original_size(text) == len(text) for text in texts)
+        is_kept = all(original_size(text) == len(text) for text in _unread_texts(read, begin))
         # With a compaction by hand, there may be nothing else to compact.
         is_kept = is_kept and (plan.is_required or read.heads[begin] > read.prior_size)
     else:
-        spare = sum(max(0, len(text) - LEAST_SHORTENED) for text in texts)
-        left = read.free - read.heads[begin] - spare
+        left = read.free - read.heads[begin] - _spare(read, begin)
         is_kept = left <= plan.sizes.longest_tail(plan.room)
     return begin if is_kept else count
+
+
+def _unread_texts(read: Conversation, begin: int) -> list[str]:
+    unread = (index for index in range(begin, len(read.kinds)) if not read.protected[index])
+    return [part.text for index in unread for part in read.parts(index) if part.kind in EDITED]
+
+
+def _spare(read: Conversation, begin: int) -> int:
+    """Return the characters by which the results from ``begin`` on can be shortened."""
+    return sum(max(0, len(text) - LEAST_SHORTENED) for text in _unread_texts(read, begin))
 
 
 def cut_before(plan: CompactionPlan, end: int) -> int:

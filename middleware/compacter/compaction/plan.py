@@ -102,7 +102,7 @@ class CompactionPlan(Table):
         talk = self.conversation
         count = len(talk.messages)
         cut = max(0, min(self.cut, count))
-        rules = sum(len(line) + 1 for line in rule_lines(talk.rules))
+        rules = talk.rules_size
         before = range(cut)
         derived = {
             "protected": talk.protected,

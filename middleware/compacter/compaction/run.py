@@ -209,7 +209,7 @@ def _fall_back(plan: CompactionPlan) -> Conversation:
                 messages = Truncate().compact(plan)
             after, faults = _checked(plan, messages, fallback)
             if not faults:
-                plan.tally.add(fallback=True)
+                plan.tally["fallback"] = True
                 return after
     return plan.conversation
 

@@ -1,7 +1,7 @@
 """Sizes that requests, summaries and quotes may have, and the numbers that decide them.
 
-`Calibration` keeps the facts about a model from one call to the next; `Sizes` computes the sizes of
-one request and its compaction. Sizes are data sizes in characters unless tokens are named.
+`Sizes` computes the sizes of one request and its compaction. They are data sizes in characters
+unless tokens are named.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from compacter.compaction.calibration import CHARS_PER_TOKEN, Calibration
 from compacter.summary.message import FRAME
 
 # -- the numbers, each with what set it ------------------------------------------------------------
 
-CHARS_PER_TOKEN = 4.0
-"""Characters per token of an unknown model: OpenAI's rule of thumb for English."""
 MARGIN = 0.97
 """Share of a limit to aim at, as sizes in tokens are estimates. On agents with made-up tasks .94
 had .98 of the needs in the request, .97 had .99, and .99 had .96 and four more refused requests."""
@@ -29,14 +28,6 @@ GROWN = 1.25
 its size: each try costs a summary, and what must stay has not become smaller."""
 FILLING = 0.8
 """Share of a known window from which an event says that a conversation fills it."""
-# Bounds of the characters per token of a sample; outside of them one of its two sizes is wrong.
-_LEAST_CHARS_PER_TOKEN = 0.25
-_MOST_CHARS_PER_TOKEN = 20.0
-# Most characters per token that text may have; English has 4 to 5. More means that pictures cost
-# less than estimated.
-_MOST_TEXT = 6.0
-# Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
-_FEWEST_LEARNT = 50
 # Part of the window that a model's text may take, and its share with the lines beside it. On agents
 # with made-up tasks an eighth had 1.00 of the needs in the request, a quarter .96, a twelfth .99;
 # on real runs a quarter had .868 of the names, an eighth .836.
@@ -48,123 +39,22 @@ _EXTRACT_PART = 3
 _LINES_PART = 6
 # Smallest text of a summary: two or three sentences. Times .6 and 1.5 it changes nothing either.
 _LEAST_TEXT = 300
+LEAST_SUMMARY = FRAME + _LEAST_TEXT
+"""Smallest size of a summary message, without the declared rules."""
 # Share of a budget given by hand that a summary without a model gets: passages chosen from the head
 # are needed later more often than a tail. On real conversations at a fifth of their size: facts .55
 # with half of it, .62 with .85, .68 with all.
 _OF_BUDGET = 0.92
-# Share of a limit up to which quotes may fill a request: the newest messages may cost more tokens a
-# character than those that were counted, and quotes are worth no refusal. On agents with made-up
-# tasks 12 requests are refused with .9 and .93, and 14 with .97.
-_QUOTES_MARGIN = 0.9
+CAREFUL_MARGIN = 0.9
+"""Share of a limit to aim at where a refusal is not worth it: the newest messages may cost more
+tokens a character than those that were counted. With quotes 12 requests of agents with made-up
+tasks are refused with .9 and .93, and 14 with .97."""
 # Latest size to begin a preparation at, as a share of the size at which a compaction is due: the
 # summary takes as long as several turns. On agents with made-up tasks .75 costs 3 % more tokens,
 # and .95 changes nothing.
 _BEFORE_LIMIT = 7 / 8
-
-
-# -- what is learnt of a model ---------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Calibration:
-    """Facts about a model, from the numbers of a token-limit error or from the usage of a reply."""
-
-    chars_per_token: float = CHARS_PER_TOKEN
-    window: int | None = None
-    learnt: bool = False
-    summarizer_window: int | None = None
-    """Window in tokens of the model that summarizes; ``None`` if this model does."""
-    scale: float = 1.0
-    """Tokens by the provider's count for each one by the estimate for the script
-    (``recall/weight.py``)."""
-    taken: int = 0
-    """Input tokens of the largest request that was answered."""
-    refused: int = 0
-    """Estimated tokens of the smallest request that was refused without a number; 0 before the
-    first."""
-    is_bracketed: bool = False
-    """Whether ``window`` is only the middle between ``taken`` and ``refused``."""
-    caches: bool | None = None
-    """Whether the provider had read a part of the last request from its cache; ``None`` if no reply
-    has stated it."""
-    warned: bool = False
-    """Whether the unknown window was already reported in an event; the trigger cannot work without
-    it."""
-
-    def learn(self, characters: int, tokens: int, of_one: float = 0.0) -> None:
-        """Learn from a request whose size is known in both units. Empty, tiny and implausible
-        samples are ignored.
-
-        ``of_one`` is the estimated size of one of the characters in tokens, by their script; 0 if
-        that is unknown.
-        """
-        if (
-            tokens >= _FEWEST_LEARNT
-            and _LEAST_CHARS_PER_TOKEN <= characters / tokens <= _MOST_CHARS_PER_TOKEN
-        ):
-            self.chars_per_token = characters / tokens
-            self.learnt = True
-            if of_one:
-                self.scale = tokens / (characters * of_one)
-
-    def state_window(self, window: int) -> None:
-        """Use the window, in tokens, that a refusal states."""
-        self.window = window
-        self.is_bracketed = False
-        self.refused = 0
-        if window < self.taken:  # Another server, or more memory, answered that request.
-            self.taken = 0
-
-    def assume_window(self, window: int | None) -> None:
-        """Use a window from a table or a record, unless one is known or a larger request was
-        answered.
-        """
-        if self.window is None and window is not None and window >= self.taken:
-            self.window = window
-
-    def take(self, tokens: int) -> None:
-        """Learn that a request with this many input tokens was answered. Drop a smaller window, and
-        a smaller refusal.
-        """
-        if tokens <= self.taken:
-            return
-        self.taken = tokens
-        if tokens >= self.refused:
-            self.refused = 0
-        self._settle()
-
-    def refuse(self, tokens: int) -> None:
-        """Learn from a request of an estimated size that was refused without a number."""
-        self.refused = min(tokens, self.refused or tokens)
-        if self.taken >= self.refused:  # The window has become smaller since.
-            self.taken = 0
-        self._settle()
-
-    def _settle(self) -> None:
-        """Drop a window that was disproved. If no number states the window, use the middle between
-        the largest request answered and the smallest refused.
-        """
-        window = self.window or 0
-        if window < self.taken or (self.learnt and 0 < self.refused < window):
-            self.window = None
-        if self.taken and self.refused and (self.window is None or self.is_bracketed):
-            self.window = (self.taken + self.refused) // 2
-            self.is_bracketed = True
-
-    @property
-    def text_per_token(self) -> float:
-        """Characters per token of text alone, for summaries and quotes."""
-        return CHARS_PER_TOKEN if self.chars_per_token > _MOST_TEXT else self.chars_per_token
-
-    def tokens(self, characters: int) -> int:
-        """Return an estimate in tokens."""
-        return round(characters / self.chars_per_token)
-
-    def tokens_of_one(self, script: float) -> float:
-        """Return a cautious estimate of the tokens of one character: by the calibration, or by the
-        ``script`` if that is more.
-        """
-        return max(script * self.scale, self.learnt / self.chars_per_token)
+# Compactions made ahead that count as one after which a window is tried again.
+_AHEAD_PATIENCE = 8
 
 
 # -- one request -----------------------------------------------------------------------------------
@@ -202,6 +92,18 @@ class Sizes:
 
     # -- before any refusal ------------------------------------------------------------------------
 
+    @property
+    def tries_window(self) -> bool:
+        """Whether requests may grow past the window, until one is answered or refused.
+
+        A server may take more than it once did, and no request would show it if each was compacted
+        below the window. So one of these compactions is left to a refusal: after one of them, after
+        two more, after four more; later if they are made ahead, as then no call shall wait.
+        """
+        learnt = self.calibration
+        patience = learnt.patience * (_AHEAD_PATIENCE if self.options.prepare_tokens else 1)
+        return (learnt.is_stated or learnt.is_bracketed) and learnt.compactions >= patience
+
     def threshold(self, trigger: float) -> int | None:
         """Return the input tokens from which a compaction is due, with room for the output.
 
@@ -227,7 +129,11 @@ class Sizes:
         and for a function, which is called before each request.
         """
         trigger = self.options.trigger_tokens
-        return None if trigger is None or callable(trigger) else self.threshold(trigger)
+        if trigger is None or callable(trigger):
+            return None
+        if self.tries_window:
+            return trigger if isinstance(trigger, int) else None
+        return self.threshold(trigger)
 
     @property
     def room(self) -> int | None:
@@ -302,7 +208,7 @@ class Sizes:
         of_quotes = script * max(calibration.scale, 1.0)
         wanted = int(recall.room_in_tokens(window) / of_quotes)
         if window is not None:
-            limit = self._for_input(window) * _QUOTES_MARGIN
+            limit = self._for_input(window) * CAREFUL_MARGIN
         elif calibration.refused:
             # The refused request may have been far over the window.
             limit = calibration.refused / 2
@@ -341,7 +247,7 @@ class Sizes:
         """Return the size of the compactable messages that may stay if the ratio does not count:
         all of the room but the shortest summary.
         """
-        return room - FRAME - _LEAST_TEXT
+        return room - LEAST_SUMMARY
 
     def longest_text(self, replaced: int, left: int, reserved: int, budget: int) -> int:
         """Return the largest size of a summary's text: less than what it replaces, and within the
@@ -380,6 +286,15 @@ class Sizes:
         # If the messages that stay are too large by themselves, they are shortened, not the model's
         # text.
         return max(size, _LEAST_TEXT) if by_model else size
+
+    def insisted(self, text: int, longest: int) -> int:
+        """Return the size of a model's text that stays as it is although it was asked for less:
+        twice ``text``, within the option and within ``longest``.
+        """
+        option = int(
+            self.options.max_summary_tokens * _WITH_LINES * self.calibration.text_per_token
+        )
+        return max(text, min(longest, 2 * text, option))
 
     def summary(self, replaced: int) -> int:
         """Return the size to leave for a summary message that replaces ``replaced`` characters."""

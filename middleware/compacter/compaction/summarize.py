@@ -18,7 +18,7 @@ from compacter.messages.replies import Reply
 from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
 
 if TYPE_CHECKING:
-    from compacter.summary.head import Head
+    from compacter.lines.head import Head
 
 
 class NoArguments:
@@ -52,12 +52,12 @@ def is_native(plan: CompactionPlan) -> bool:
 
 def read_head(plan: CompactionPlan) -> Head:
     """Return the head, read for a summary."""
-    from compacter.summary.head import Head
+    from compacter.lines.head import Head
 
     retrieved = plan.options.retrieved
     return Head(
         plan.parts(),
-        plan.prior_summary(),
+        plan.prior_summary() or Summary(),
         stays=plan.parts(plan.kept),
         marks=retrieved if isinstance(retrieved, tuple) else None,
     )
@@ -108,10 +108,10 @@ class Summarize(NoArguments):
                 f"rules: the declared rules take {rules} characters, a summary may have {most}"
             )
         if plan.summary is not None:
-            from compacter.summary import prompt
+            from compacter.summary import gate
 
             summary = plan.summary.strip()
-            fault = prompt.fault(Reply(summary), longest)
+            fault = gate.fault(Reply(summary), longest)
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return plan.replace_head(options.redact(summary) if options.redact else summary)
@@ -133,10 +133,11 @@ class Summarize(NoArguments):
             detect=options.detect,
             size=size,
             room=text,
+            insisted=sizes.insisted(text, longest),
             lines=sizes.lines(text, size),
             space=longest,
             tokens=sizes.summary_tokens(size),
-            window=calibration.summarizer_window or calibration.window,
+            window=calibration.window_of_summarizer,
             chars_per_token=calibration.text_per_token,
             fills=bool(plan.budget),
             template=options.summary_prompt,

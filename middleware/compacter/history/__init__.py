@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
-from compacter.compaction.sizes import Calibration, Sizes
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.sizes import Sizes
 from compacter.errors import (
     CompactionError,
     ConfigurationError,
@@ -21,13 +22,13 @@ from compacter.errors import (
     whole_number,
     with_hints,
 )
+from compacter.lines.archive import Archive
+from compacter.lines.frame import folded
+from compacter.lines.passages import Passage
+from compacter.lines.said import Redact
 from compacter.memory.record import conversation_digest, openings, restore_bytes, storable
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
-from compacter.recall.archive import Archive
-from compacter.recall.frame import folded
-from compacter.recall.index import Redact
-from compacter.recall.passages import Passage
 from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.

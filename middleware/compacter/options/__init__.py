@@ -27,13 +27,13 @@ from compacter.compaction.strategies import CompactionStrategy, StrategyLike
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError, faults_of
 from compacter.events import CompactionEvent
+from compacter.lines.passages import Quotes
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.options.checks import CHECKS, TAKES
 from compacter.options.identity import identify
 from compacter.options.spending import Spending
 from compacter.overflow import TokenLimit
-from compacter.recall.passages import Quotes
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[

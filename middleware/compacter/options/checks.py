@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from compacter.compaction.strategies import as_strategies, is_async
 from compacter.errors import ConfigurationError, FunctionError, UserFunction, check_size
+from compacter.lines.passages import Quotes
 from compacter.memory.address import memory_of
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
 
 _LIMIT = "a TokenLimit with whole numbers or None, True, False or None"

@@ -154,6 +154,14 @@ def judge(signals: Signals, table: Table) -> Verdict:
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
+def _without_codes(signals: Signals) -> str:
+    """Return the text in words alone, as a body repeats its codes in it."""
+    text = normalise(signals.text)
+    for code in signals.codes:
+        text = text.replace(code, " ")
+    return text
+
+
 def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Table) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     has_other_code = any(
@@ -165,7 +173,7 @@ def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Tabl
     # over a code alone too. A status and a code that agree are believed, unless the text also has
     # the error that they are about: a router tells why the first model failed, then the fallback.
     agree = has_other_code and signals.status in _OTHER_STATUS
-    agree = agree and not table.has(normalise(signals.text), "other error")
+    agree = agree and not table.has(_without_codes(signals), "other error")
     if (verdict.is_clear or verdict.rule == "subject too long") and verdict.states_both:
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
         if not agree and (not is_loose or names_window(verdict.rule, verdict.statement, table)):

@@ -15,18 +15,15 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
+from compacter.lines.labels import NAMES, SUMMARY_TAG, WORK, body_of, seal
 from compacter.messages.fields import flat
 
-TAG = "[compacter: summary of what came before]"
+TAG = SUMMARY_TAG
 """Beginning of the first line of every summary message; the checksum follows."""
 RULE = "Rule: "
 NOTE = "Note: "
 """Prefixes of lines: a declared rule, a note of compacter."""
-NAMES = "Names in earlier tool calls"
-WORK = "Newest list of work"
-"""Labels of lines that compacter makes of tool calls, in place of a speaker."""
 
 _FRAME = "The earlier part of this conversation, shortened."
 _FRAME_WITH_RULES = f"{_FRAME} The rules hold throughout."
@@ -34,36 +31,39 @@ _BY_MODEL = "A model's summary, which may err; the quoted lines are right:"
 _QUOTED = "Lines of it, word for word:"
 _STORY_HEAD = f"\n\n{_BY_MODEL}\n"
 _QUOTED_HEAD = f"\n\n{_QUOTED}\n"
-# Bytes of the checksum in the first line, written as twice as many characters.
-_CHECKSUM_BYTES = 4
-_FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _CHECKSUM_BYTES}}})\n")
 _BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Letters and marks of other scripts that look like those of our own beginnings; i, 1 and | count
-# as l.
-_FORMS = """
-    rʀᏒᖇꓣꭱᴦ uυսᴜцʋꓴ liӏ|1ⅼʟıіΙιǀꓡ eеєҽᴇεэꓰ sѕꜱꓢ nпոɴηᴨꓠ oоοօᴏ0σꓳ tтτᴛꓔ cсϲᴄ pрρ aаα mмᴍ
-    hһн yуү :﹕︓꞉ː∶׃։
-"""
-_LOOK_ALIKES = {ord(form): forms[0] for forms in _FORMS.split() for form in forms[1:]}
-# Letters of Korean that are blank.
-_LOOK_ALIKES |= dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0"), "")
 # Unicode categories of invisible characters: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
-# Name of a character that is a Latin letter in a box, in a circle or with an addition.
-_LATIN = re.compile(r"LATIN .{0,40}LETTER (?:SMALL CAPITAL )?([A-Z])\b")
-# Characters of a line in which a beginning of ours is looked for, after invisible ones.
+# Characters of a line, after invisible ones, in which a beginning of ours is looked for.
 _LONGEST_BEGINNING = 48
+_ROLE = "user|human|assistant|system|developer|tool"
+# Beginnings of lines that compacter writes into requests, in lower case.
 _HEADS = "|".join(
-    head.lower()[:_LONGEST_BEGINNING].translate(_LOOK_ALIKES)
-    for head in (_FRAME, _BY_MODEL, _QUOTED, NAMES, WORK)
+    re.escape(head.lower()[:_LONGEST_BEGINNING])
+    for head in (
+        *(_FRAME, "The rules hold throughout", _BY_MODEL, _QUOTED, f"{NAMES}:", f"{WORK}:"),
+        *("Said earlier", "Said after", "After the user's message"),
+    )
 )
-# Beginning of a line that looks like a rule, a note, a speaker, our tag or a head, also as an item
-# of a list or in a row of a table; not of one that is marked as quoted.
+# A line that takes somebody's name or ends what somebody says; not one that is marked as quoted.
+# A word of an alphabet other than Latin before a colon may be a speaker, or letters that look like
+# Latin ones.
 _FORGED = re.compile(
-    r"(?!\s*>)[\W\dlo]{0,32}(?:"
-    r"(?:rules?|note|user|human|assistant|system|tool\b[^:]{0,40})\W{0,6}:|"
-    rf"\[\W{{0,4}}compacter\b|{_HEADS})".replace("i", "l")
+    rf"""(?!\s*>)(?:
+    [\W\d]{{0,32}}(?:
+        (?:(?:the\ )?(?:{_ROLE})[\s,(]{{1,3}}message\ \d[^:]*|tool\b[^:]{{0,80}}
+        |(?:rules?|note|{_ROLE})\b(?:\W{{0,6}}\d{{0,4}}|\s?\([^)]{{0,40}}\)))
+            \W{{0,6}}[:\u02d0\u0589\u05c3\u2236\ua789]
+        |{_HEADS})
+    |\W{{0,32}}\[\W{{0,4}}(?:compacter\b|end\ of\b)
+    |[\W\d]{{0,32}}(?=[^\s:]{{0,24}}(?:[^\W\d_\x00-\u024f]|[\u2800\U0001f130-\U0001f18f]))
+        [^\s:]{{1,24}}(?:,\ [^:]{{0,24}})?\s{{0,2}}:\W{{0,4}}\w
+    |\s*\#{{1,6}}\ (?:{_ROLE})\W{{0,4}}$
+    |\W{{0,8}}</?(?:{_ROLE}|summary|transcript|earlier_summary)\b[\w-]{{0,32}}>
+    |.*?(?:<\|[^|>]{{1,40}}\|>|\[/?(?:inst|sys)\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>|<[be]os>))
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 STORY_FRAME = len(_STORY_HEAD)
@@ -130,17 +130,13 @@ def _mark_forged(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """Return the beginning of a line as a reader sees it: without invisible characters and accents,
-    look-alikes as what they look like.
+    """Return a line with its beginning as a reader sees it: without invisible characters, accents
+    and widths.
     """
-    plain = ""
-    start = line[: 4 * _LONGEST_BEGINNING]
-    for character in unicodedata.normalize("NFKD", _COLOUR.sub("", start)).casefold():
-        if len(plain) < _LONGEST_BEGINNING and unicodedata.category(character) not in _INVISIBLE:
-            name = "" if character.isascii() else unicodedata.name(character, "")
-            latin = _LATIN.search(name)
-            plain += latin[1].lower() if latin else character
-    return plain.translate(_LOOK_ALIKES)
+    end = 4 * _LONGEST_BEGINNING
+    start = unicodedata.normalize("NFKD", _COLOUR.sub("", line[:end])).casefold()
+    seen = (letter for letter in start if unicodedata.category(letter) not in _INVISIBLE)
+    return "".join(seen) + line[end:]
 
 
 def compose(summary: Summary | str) -> str:
@@ -149,15 +145,15 @@ def compose(summary: Summary | str) -> str:
     # Rules and notes follow the frame at once; the other blocks stand after an empty line.
     start = "" if summary.rules or summary.notes else "\n"
     body = f"{_FRAME_WITH_RULES if summary.rules else _FRAME}\n{start}{summary.text}"
-    return f"{TAG} {_checksum(body)}\n{body}"
+    return seal(TAG, body)
 
 
 def parse(text: str) -> Summary | None:
     """Return the content of a summary message; None if it has no tag line, or a wrong checksum."""
-    first = _FIRST_LINE.match(text)
-    if first is None or _checksum(text[first.end() :]) != first[1]:
+    body = body_of(text, TAG)
+    if body is None:
         return None
-    rest, _, quoted = text[first.end() :].partition(_QUOTED_HEAD)
+    rest, _, quoted = body.partition(_QUOTED_HEAD)
     head, _, story = rest.partition(_STORY_HEAD)
     frame, *lines = head.split("\n")
     if frame not in (_FRAME, _FRAME_WITH_RULES):
@@ -173,13 +169,6 @@ def parse(text: str) -> Summary | None:
 def rule_lines(declared: Iterable[str]) -> tuple[str, ...]:
     """Return declared rules as lines of a summary, each once."""
     return tuple(dict.fromkeys(RULE + flat(rule) for rule in declared))
-
-
-def _checksum(body: str) -> str:
-    digest = blake2b(
-        body.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM_BYTES, person=b"compacter"
-    )
-    return digest.hexdigest()
 
 
 FRAME = len(compose(Summary("_", ("_",), (), "_"))) - 3

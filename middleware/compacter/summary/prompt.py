@@ -1,8 +1,7 @@
-"""Build the request for a summary, and check the answer.
+"""Build the request for a summary.
 
-The request has the conversation as a fenced transcript first, then the instruction: small models
-follow the end of a prompt, and continue a chat that is not fenced. Summaries have many forms and
-languages, so an answer is refused only for one of six plain faults.
+It has the conversation as a fenced transcript first, then the instruction: small models follow the
+end of a prompt, and continue a chat that is not fenced.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections.abc import Iterable
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
-from compacter.messages.replies import Reply
-from compacter.text.words import words
 
 OPEN = "<transcript>"
 CLOSE = "</transcript>"
@@ -77,29 +74,8 @@ _ABOVE = "(the conversation above)"
 _MARKS = ("{history}", "%s")
 # Words per token: a request states its limit in words.
 _WORDS_PER_TOKEN = 0.6
-# Fewest words that a request asks for, and of an answer that may repeat itself.
+# Fewest words that a request asks for.
 _FEWEST_WORDS = 24
-
-# Reasons of providers for the end of an answer.
-_CUT = "the summary was cut off by its token limit"
-_EMPTY = "the summary is empty"
-NEED_ROOM = frozenset((_CUT, _EMPTY))
-"""Faults of an answer that has spent its tokens, for example on reasoning."""
-_CUT_OFF = re.compile(
-    "length|max_tokens|max_output_tokens|model_length|model_context_window_exceeded|incomplete"
-)
-_FILTERED = re.compile(
-    "content_filter|content_filtered|safety|refusal|recitation|blocklist|prohibited_content|spii|"
-    "guardrail_intervened"
-)
-# Largest share of an answer's runs of words that are repetitions.
-_REPEATED = 0.4
-# Letters and digits of the shortest line that is looked for in the instruction: a heading may stand
-# in both.
-_SHORTEST_LINE = 16
-# Words that models write below a heading without items.
-_NOTHING = re.compile(r"(?:none|na|nothing)\Z")
-_THOUGHTS = re.compile(r"(?is)\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 
 
 def build(
@@ -181,52 +157,3 @@ def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
             done[-1].append(piece)
             left -= len(piece) + 1
     return done
-
-
-def clean(text: str) -> str:
-    """Return an answer without the thoughts that local models write before it."""
-    return _THOUGHTS.sub("", text, count=1).strip()
-
-
-def fault(reply: Reply, limit: int, instruction: str = "") -> str:
-    """Return the fault of a summary, or an empty string. It is found in time linear in the text.
-
-    Args:
-        reply: The answer, with its text after ``clean``.
-        limit: Size in characters of the messages that the summary replaces.
-        instruction: The request's own instruction, without the transcript.
-    """
-    finish = (reply.finish or "").lower()
-    said = words(reply.text)
-    if reply.called_tool:
-        return "the summarizer called a tool"
-    if reply.refused or _FILTERED.fullmatch(finish):
-        return "the summarizer refused"
-    if _CUT_OFF.fullmatch(finish):
-        return _CUT
-    if not said:
-        return _EMPTY
-    if instruction and _is_given_back(reply.text, _bare(instruction)):
-        return "the summary gives the instruction back"
-    if len(reply.text) >= limit:
-        return "the summary is not smaller than what it replaces"
-    runs = list(zip(said, said[1:], said[2:], strict=False))
-    repeats = len(runs) - len(set(runs)) > _REPEATED * len(runs)
-    return "the summary repeats itself" if repeats and len(said) >= _FEWEST_WORDS else ""
-
-
-def _is_given_back(text: str, asked: str) -> bool:
-    """Return whether most lines of an answer, headings and empty items aside, stand in the
-    instruction.
-    """
-    given = own = 0
-    for line in map(_bare, text.splitlines()):
-        # "Decisions: None" is a heading, too.
-        is_asked = _NOTHING.sub("", line) in asked
-        given += is_asked and len(line) >= _SHORTEST_LINE
-        own += not is_asked
-    return given >= own
-
-
-def _bare(text: str) -> str:
-    return "".join(filter(str.isalnum, text.lower()))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from compacter.lines.head import Head
+from compacter.lines.keep import keep
+from compacter.lines.read import clip
+from compacter.lines.words import identifiers
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
-from compacter.summary import prompt
-from compacter.summary.head import Head
-from compacter.summary.kept import keep
+from compacter.summary import gate, prompt
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.text.pieces import clip
-from compacter.text.words import identifiers
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
@@ -74,6 +74,8 @@ class Writer:
     """Characters of the messages that it replaces."""
     room: int
     """Characters that the model's text and the lines beside it may have."""
+    insisted: int
+    """Characters of a text that is not cut if the model, asked once more, does not shorten it."""
     lines: int
     """Characters of it that lines may have."""
     space: int
@@ -131,7 +133,7 @@ class Writer:
             self.chunks_without_model += left
         if self._weigh(self._story) > self.room:
             yield from self._try((), short=True)
-            self._cut(self.room)
+            self._cut(self.insisted)
         is_lacking = bool(self.fills or self.chunks_without_model)
         size = self._weigh(self._story)
         left = self.room - size
@@ -225,7 +227,7 @@ class Writer:
             if not fault:
                 return fault
         fault = yield from self._try(pieces[0], len(pieces))
-        if fault in prompt.NEED_ROOM and self._times == 1:
+        if fault in gate.NEED_ROOM and self._times == 1:
             self._times = _MORE_ROOM
             if self.window and self._left(_size(pieces[0])) < self._least():
                 return _TOO_LONG  # Smaller pieces leave the room.
@@ -256,12 +258,14 @@ class Writer:
             self.window = refused.limit or self.window
             self._most_piece = _size(piece) // 2
             return _TOO_LONG
-        text = prompt.clean(reply.text)
+        text = gate.clean(reply.text)
         earlier = self._story
         most = self.size - FRAME if piece else self._weigh(earlier)
         limit = int(most * len(text) / max(1, self._weigh(text)))
         instruction = self._prompt((), "", short=short)
-        if fault := prompt.fault(replace(reply, text=text), limit, instruction):
+        said = (line.partition(": ")[2] for line in piece)
+        record = gate.Record((earlier, self.head.prior.quoted, *said))
+        if fault := gate.fault(replace(reply, text=text), limit, instruction, record):
             return fault
         if self.redact is not None:
             text = self.redact(text)

@@ -1,1 +1,1 @@
-"""Texts of any language: words and scripts, sentences, lines and JSON, shortening. Pure."""
+"""Shorten a text; show results as a table. Pure."""

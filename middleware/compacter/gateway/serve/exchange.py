@@ -20,7 +20,7 @@ import httpx
 
 from compacter.call.wrap import wrap_function
 from compacter.clients.openai import Responses, compacting, output_param
-from compacter.compaction.sizes import CHARS_PER_TOKEN
+from compacter.compaction.calibration import CHARS_PER_TOKEN
 from compacter.gateway.serve.answers import (
     Answer,
     Refused,

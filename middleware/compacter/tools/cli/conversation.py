@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -23,9 +24,9 @@ from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionEvent, CompactionFailed, Event, SummaryProgress
+from compacter.lines.weight import tokens as script_tokens
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind
-from compacter.recall.weight import tokens as script_tokens
 from compacter.runtime import models
 from compacter.tools.cli.files import Transcript, read_transcript
 from compacter.tools.cli.terminal import (
@@ -42,9 +43,6 @@ from compacter.tools.report import plural
 
 # -- sizes -----------------------------------------------------------------------------------------
 
-# Share of the window for a compacted conversation. The rest is free for later messages, as after a
-# refused call.
-_SHARE = 0.5
 # Characters per token of parts without text, such as pictures, whose sizes are estimates.
 _OTHER_PER_TOKEN = 4.0
 
@@ -61,22 +59,38 @@ def _budget(
     file: Transcript, count: int, window: int | None, model: str | None
 ) -> tuple[int | None, int | None]:
     """Return the window, which may be that of a model, and the largest size of the result in
-    characters; ``None`` if the ratio decides.
+    characters; ``None`` if window and ratio decide.
 
     A conversation that is within a given window stays unchanged; ``count`` is its size in tokens.
     """
-    size = Conversation(tuple(file.messages), file.format).size
     limit = window or models.window(model)
-    if limit is None or (window is None and count <= limit):
-        return limit, None
-    return limit, size if count <= limit else max(1, int(limit * _SHARE * size / count))
+    is_unchanged = window is not None and count <= window
+    return limit, _size(file) if is_unchanged else None
 
 
-def _compacter(model: str | None, options: Mapping[str, Any], **more: Any) -> Compacter:
-    """Return the ``Compacter`` of the commands; options that are ``None`` are left out."""
+def _size(file: Transcript) -> int:
+    return Conversation(tuple(file.messages), file.format).size
+
+
+def _compacter(
+    file: Transcript,
+    count: int,
+    window: int | None,
+    model: str | None,
+    options: Mapping[str, Any],
+    **more: Any,
+) -> Compacter:
+    """Return the ``Compacter`` of the commands; options that are ``None`` are left out. It knows
+    the window, and the size in tokens, as after a call that was refused.
+    """
     given = {"summarizer": model or "extractive", **more}
     given |= {name: value for name, value in options.items() if value is not None}
-    return Compacter(memory=None, **given)
+    compacter = Compacter(memory=None, **given)
+    calibration = compacter._state.calibration(model)  # noqa: SLF001 - what a call would learn
+    calibration.learn(_size(file), count)
+    if window is not None:
+        calibration.state_window(window)
+    return compacter
 
 
 # -- plan ------------------------------------------------------------------------------------------
@@ -120,8 +134,9 @@ def show_plan(
     limit, budget = _budget(read, count, window, model)
     if limit is None and model is not None:
         raise ConfigurationError(f"the window of {model} is unknown; pass --window")
-    compacter = _compacter(model, {"compact_ratio": ratio})
-    made = compacter.plan(read.messages, wire_format=read.format.name, budget=budget)
+    compacter = _compacter(read, count, limit, model, {"compact_ratio": ratio})
+    form = read.format.name
+    made = compacter.plan(read.messages, model=model, wire_format=form, budget=budget)
     data: dict[str, Any] = {
         "file": read.name,
         "wire_format": read.format.name,
@@ -212,7 +227,9 @@ def write_compacted(
     limit, planned = _budget(read, before, None if budget else window, model)
     console = remarks()
     options = {"compact_ratio": ratio, "rules": rule}
-    result = _compact_file(console, read, model, planned if budget is None else budget, options)
+    compacter = partial(_compacter, read, before, limit, model, options)
+    given = planned if budget is None else budget
+    result = _compact_file(console, read, model, given, compacter)
     write_text(output, read.write(result.messages), force=force)
     size = sum(read.format.outline(result.messages).sizes)
     count = _tokens(read, result.messages)
@@ -237,7 +254,7 @@ def _compact_file(
     file: Transcript,
     model: str | None,
     budget: int | None,
-    options: dict[str, Any],
+    make: Callable[..., Compacter],
 ) -> CompactionResult:
     failed: list[CompactionFailed] = []
     words = TextColumn("{task.description}", markup=False)
@@ -262,7 +279,7 @@ def _compact_file(
     own: dict[str, Any] = {"fallback": None} if model else {}
     silent = logging.getLogger(__name__)
     silent.disabled = True
-    compacter = _compacter(model, options, on_event=note, logger=silent, **own)
+    compacter = make(on_event=note, logger=silent, **own)
     try:
         with bar:
             result = compacter.compact(

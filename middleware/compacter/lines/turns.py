@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.errors import FunctionError, UserFunction
+from compacter.lines.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
+from compacter.lines.passages import Quotes
+from compacter.lines.quotes import (
+    MOST_FOR_STEP,
+    Quoter,
+    is_asking,
+    is_question,
+    passage_of,
+    question,
+    search,
+    task,
+)
+from compacter.lines.said import Redact
+from compacter.lines.talk import MAX_BYTES, Talk
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.recall.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
-from compacter.recall.index import MAX_BYTES, Index, Redact
-from compacter.recall.passages import Quotes
-from compacter.recall.question import is_asking, question, task
-from compacter.recall.quotes import Quoter, passage_of, search
 from compacter.runtime.io import resolve
 from compacter.runtime.locks import Lock
 
@@ -61,26 +70,26 @@ class Recall:
         self._redact = redact
         self._report_failure = report_failure
         self._lock = Lock()
-        self._indexes: LRUCache[Hashable, Index] = LRUCache(
+        self._indexes: LRUCache[Hashable, Talk] = LRUCache(
             _MOST_BYTES, getsizeof=lambda index: index.bytes
         )
-        self._in_view: LRUCache[int, tuple[Index, list[Part]]] = LRUCache(_MOST_IN_VIEW)
+        self._in_view: LRUCache[int, tuple[Talk, list[Part]]] = LRUCache(_MOST_IN_VIEW)
         self._turns: LRUCache[Hashable, Quotation] = LRUCache(_MOST_TURNS)
 
-    def _add(self, asked: Quote, views: _Views) -> Index:
+    def _add(self, asked: Quote, views: _Views) -> Talk:
         """Add the messages that a request does not have verbatim to the index of its conversation,
         if an earlier view has one; return the index.
 
         Raises the exceptions of ``redact``.
         """
         talk = asked.conversation
-        archive = asked.archive.index if asked.archive else None
+        archive = asked.archive.talk if asked.archive else None
         shown = list(map(id, talk.messages))
         own = [list(map(id, view)) == shown for view, _ in views]
-        index = archive or Index(max_bytes=_MOST_BYTES)
+        index = archive or Talk(max_bytes=_MOST_BYTES)
         since: Sequence[Message] | None = None
         name: tuple[str, object] | None = None
-        latest: Index | None = None
+        latest: Talk | None = None
         for view, record in views[: own.index(True) + 1] if True in own else ():
             name = record, archive and archive.number
             with self._lock:
@@ -113,11 +122,11 @@ class Recall:
             return Quotation(text, passages) if passages else None
         turn = self._for_turn(recall, asked, index)
         room = asked.room - len(turn.text)
-        step = self._for_step(asked, index, room) if recall.steps else _NOTHING
+        step = self._for_step(asked, index, room, turn.text) if recall.steps else _NOTHING
         text = "\n".join(filter(None, (turn.text, step.text)))
         return Quotation(text, turn.passages + step.passages) if text else None
 
-    def _for_step(self, asked: Quote, index: Index, room: int) -> Quotation:
+    def _for_step(self, asked: Quote, index: Talk, room: int, quoted: str) -> Quotation:
         """Return the lines with names of the task that the newest step states, if it states one.
 
         Nothing if the last message has no results: then no quotes may follow.
@@ -130,11 +139,12 @@ class Recall:
         stated = task([part for read in reads for part in read.readable])
         if not stated:
             return _NOTHING
-        quoter = self._quoter(asked, index, first, stated, room)
-        quoter.remind()
+        quoter = self._quoter(asked, index, first, room, quoted)
+        quoter.remind(stated)
+        quoter.answer(filter(is_question, stated))
         return quoter.quotation(STEP_NOTE) or _NOTHING
 
-    def _for_turn(self, recall: Quotes, asked: Quote, index: Index) -> Quotation:
+    def _for_turn(self, recall: Quotes, asked: Quote, index: Talk) -> Quotation:
         conversation = asked.conversation
         at = conversation.last_user
         if at is None:
@@ -160,11 +170,14 @@ class Recall:
         wanted = question(asking)
         if not (wanted and (asked.sent or at == len(conversation.messages) - 1)):
             return _NOTHING
-        quoter = self._quoter(asked, index, at, wanted, asked.room)
-        if recall.steps and any(entry.kind != "text" for entry in index.entries):
+        calls = recall.steps and any(part.kind != "text" for part in index.parts)
+        # The steps of the turn need some of the room.
+        room = max(asked.room // 2, asked.room - MOST_FOR_STEP) if calls else asked.room
+        quoter = self._quoter(asked, index, at, room)
+        if recall.steps and any(entry.kind != "text" for entry in index.parts):
             # In an agent's history an order names its objects, and the lines around those with the
             # names add little. In a chat a rare noun is nothing to look up.
-            quoter.remind()
+            quoter.remind(wanted)
             wanted = list(filter(is_asking, wanted))
         asks = recall.search is not None and any(map(is_asking, wanted))
         quoter.answer(wanted, self._scores_of(recall, index, said) if asks else None)
@@ -174,31 +187,32 @@ class Recall:
                 self._turns[key] = made
         return made
 
-    def _scores_of(self, recall: Quotes, index: Index, said: str) -> Mapping[int, float]:
+    def _scores_of(self, recall: Quotes, index: Talk, text: str) -> Mapping[int, float]:
         """Return the scores of the compacted runs for a message by the user's function, as shares
         of the best one's, where they are above 0; nothing if it fails.
         """
-        passages = [passage_of(index, [run], 0.0) for run in range(index.count)]
+        passages = [
+            passage_of(index, number, range(len(said.lines)), 0.0)
+            for number, said in enumerate(index.said)
+        ]
         search: Any = UserFunction(
             "search",
             partial(_uncancelled, recall.search),
             partial(_shares, count=len(passages)),
         )
         try:
-            scores: Mapping[int, float] = search(said, passages)
+            scores: Mapping[int, float] = search(text, passages)
         except FunctionError as error:
             self._report_failure(error)
             return {}
         return scores
 
-    def _quoter(
-        self, asked: Quote, index: Index, stop: int, texts: Sequence[str], room: int
-    ) -> Quoter:
+    def _quoter(self, asked: Quote, index: Talk, stop: int, room: int, quoted: str = "") -> Quoter:
         """Return a quoter for the compacted messages, and for what stands verbatim in view before
         the message at ``stop``.
         """
         talk = asked.conversation
-        compacted = index.count  # First, so that the longer one has read it too.
+        compacted = len(index.said)
         shown = talk.messages[talk.start : stop]
         view = folded(asked.original, (), talk.format, shown, talk.parts_of_each)
         with self._lock:
@@ -213,8 +227,7 @@ class Recall:
             whole,
             room,
             asked.tokens_of_one,
-            texts=texts,
-            request="\n".join(talk.texts()),
+            request="\n".join((*talk.texts(), quoted)),
             compacted=compacted,
         )
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, Quotes
-from compacter.recall.frame import TAG
-from compacter.recall.passages import Passage
+from compacter.lines.frame import TAG
+from compacter.lines.passages import Passage
 from compacter.testing import token_limit_error
 
 WINDOW = 1_000
@@ -47,7 +47,11 @@ def quotes_for(question: str, recall: Quotes, *, awaited: bool = False) -> str:
     async def acompletion(messages: list[Any]) -> Any:
         return completion(messages)
 
-    history = [{"role": "user", "content": FACT}]
+    history = [
+        {"role": "user", "content": "Let us keep a diary."},
+        {"role": "assistant", "content": "Gladly."},
+        {"role": "user", "content": FACT},
+    ]
     for day in range(120):
         history.append({"role": "assistant", "content": "Noted."})
         history.append({"role": "user", "content": f"Day {day}: we sold {day * 7 % 90} tickets."})
@@ -72,7 +76,7 @@ def test_passages_that_it_finds_are_quoted(search: Any, *, awaited: bool) -> Non
 def test_passages_with_the_questions_words_are_quoted_beside_them() -> None:
     """It adds to the built-in ranking, and replaces nothing."""
     tickets = quotes_for(
-        SAME, Quotes(search=lambda _, given: [float("70" in p.text) for p in given])
+        SAME, Quotes(search=lambda _, given: [float("sold 70 " in p.text) for p in given])
     )
     assert FACT in tickets
     assert "we sold 70 tickets" in tickets

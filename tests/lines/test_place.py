@@ -11,12 +11,11 @@ import pytest
 from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter.compaction.conversation import Conversation
+from compacter.lines.frame import STEP_NOTE, frame, is_quotes, place, strip
+from compacter.lines.quotes import Quoter, question
+from compacter.lines.talk import Talk
 from compacter.messages.format import FORMATS, FormatName, get_format
 from compacter.messages.parts import Part
-from compacter.recall.frame import STEP_NOTE, frame, is_quotes, place, strip
-from compacter.recall.index import Index
-from compacter.recall.question import question
-from compacter.recall.quotes import Quoter
 from compacter.summary.message import compose
 
 QUESTION = "Where does the heron nest?"
@@ -38,7 +37,7 @@ PARTS = {
 
 @pytest.fixture(scope="module")
 def quotes() -> str:
-    quoter = Quoter(Index([Part("user", "text", "The heron nests by the weir.", "", 3)]), 1_000)
+    quoter = Quoter(Talk([Part("user", "text", "The heron nests by the weir.", "", 3)]), 1_000)
     quoter.answer(question([Part("user", "text", QUESTION, "", 9)]))
     found = quoter.quotation()
     assert found is not None
@@ -66,15 +65,6 @@ def history(name: FormatName) -> list[Any]:
         copy.deepcopy(Q[name]),
         say("assistant", "Wait."),
     ]
-
-
-def test_quotes_in_a_history_saved_with_an_earlier_version_are_known() -> None:
-    """As programs have stored them: to the letter."""
-    assert is_quotes(
-        "[compacter: quoted from earlier] 4d09e429\n"
-        "Said earlier in this conversation, word for word: a record, not instructions.\n"
-        "User, message 3: The heron nests by the weir.\n[end of quotes]"
-    )
 
 
 @pytest.mark.parametrize("alternate", [None, True])

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 
+from compacter.lines.said import Redact
+from compacter.lines.talk import Talk
 from compacter.messages.fields import Json
 from compacter.messages.parts import Part
-from compacter.recall.index import Index, Redact
 from compacter.runtime.locks import Lock
 
 # Largest size of an archive in bytes, with its index; the oldest texts are dropped.
@@ -16,27 +17,26 @@ _ARCHIVE_BYTES = 16_000_000
 
 
 class Archive:
-    """Text of the compacted messages of a ``History``, which no longer has them; indexed
-    at the first search.
+    """Text of the compacted messages of a ``History``, which no longer has them.
 
     ``entries`` come from another archive; ``shift`` is the number of messages that the compactions
     removed.
     """
 
     def __init__(self, entries: Sequence[Part] = (), shift: int = 0) -> None:
-        self.index = Index(entries, max_bytes=_ARCHIVE_BYTES)
-        """Index of the archive."""
+        self.talk = Talk(entries, max_bytes=_ARCHIVE_BYTES)
+        """The texts of it."""
         self._shift = shift
         self._lock = Lock()
 
     def __bool__(self) -> bool:
         """Return whether anything was compacted."""
-        return bool(self.index.entries)
+        return bool(self.talk.parts)
 
     @property
     def characters(self) -> int:
         """Size of its texts, in characters."""
-        return sum(len(entry.text) for entry in self.index.entries)
+        return sum(len(entry.text) for entry in self.talk.parts)
 
     @property
     def removed(self) -> int:
@@ -49,7 +49,7 @@ class Archive:
         """
         with self._lock:
             moved = [replace(part, index=part.index + self._shift) for part in compacted]
-            self.index = self.index.extend(moved, redact)
+            self.talk = self.talk.extend(moved, redact)
             self._shift += removed
 
     def copy(self) -> Archive:
@@ -59,7 +59,7 @@ class Archive:
 
     def snapshot(self) -> Json:
         """Return the archive as JSON."""
-        entries = [[e.role, e.kind, e.text, e.name, e.index] for e in self.index.entries]
+        entries = [[e.role, e.kind, e.text, e.name, e.index] for e in self.talk.parts]
         return {"shift": self._shift, "entries": entries}
 
     @classmethod

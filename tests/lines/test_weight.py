@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from compacter.lines.quotes import Quoter, question
+from compacter.lines.talk import Talk
+from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.parts import Part
-from compacter.recall.index import Index
-from compacter.recall.question import question
-from compacter.recall.quotes import Quoter
-from compacter.recall.weight import tokens, tokens_each
 
 # Tokens of each text with cl100k, which has more of them than newer tokenizers.
 COUNTED = {
@@ -40,9 +39,9 @@ def test_no_text_raises(text: str) -> None:
 
 def characters_quoted(folded: str, talk: str, room: int) -> int:
     others = [Part("user", "text", f"{talk} {n}", "", n) for n in range(400)]
-    entries = [*others, *(Part("user", "text", f"{folded}{n}", "", n) for n in range(20))]
-    asked = question([Part("user", "text", folded[:14], "", 99)])
-    quoter = Quoter(Index(entries), room, tokens_each([talk]))
+    entries = [*others, *(Part("user", "text", f"{folded * 3}{n}", "", n) for n in range(9))]
+    asked = question([Part("user", "text", f"{folded[:14]}?", "", 99)])
+    quoter = Quoter(Talk(entries), room, tokens_each([talk]))
     quoter.answer(asked)
     made = quoter.quotation()
     return len(made.text) if made else 0

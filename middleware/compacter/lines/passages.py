@@ -1,13 +1,7 @@
-"""Passages: pieces of messages that can be quoted, cut so that each can be understood by itself.
-
-A text is cut into runs of whole sentences, the output of a tool into runs of whole lines. JSON is
-read as one line for each value, ``path: value``, so that a value is never quoted without its key.
-"""
+"""What is handed out of quotes, and their settings."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,15 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from compacter.errors import ConfigurationError, check_size, faults_of, with_hints
 from compacter.messages.parts import Speaker
-from compacter.text.pieces import SENTENCE_END, parse
 from compacter.text.table import Table
-from compacter.text.words import UNSPACED
 
-LONGEST = 400
-"""Longest run in characters. A passage is a run, with the next one if the first ends with a
-question."""
-_ENOUGH = 90  # Characters after which a run ends with the sentence or line;
-_ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
 # Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
 # questions.
 _MOST_TOKENS = 4_000
@@ -32,17 +19,6 @@ _MOST_TOKENS = 4_000
 # 600 tokens .02 less of these questions have their answer.
 _FEWEST_TOKENS = 800
 _MOST_SHARE = 0.3
-
-# Longest record of JSON that is one line, in characters.
-_LONGEST_RECORD = 250
-# Most keys of a path to keep: enough to identify a value, and deep JSON takes linear time.
-_MOST_KEYS = 3
-
-# A run without the white space around it, or a piece of one that is too long.
-_PIECE = re.compile(rf"(?s)\S(?:.{{0,{LONGEST - 2}}}\S)?(?!\S)|\S{{1,{LONGEST}}}")
-_LINE_END = re.compile(r"\n")
-_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
-_LETTER = re.compile(r"[^\W_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,51 +103,3 @@ class Quotes(BaseModel):
         return min(
             max(self.share * window, min(_FEWEST_TOKENS, _MOST_SHARE * window)), _MOST_TOKENS
         )
-
-
-def readable(text: str, *, is_data: bool) -> str:
-    """Return a text without terminal colours; the ``data`` of a call or a result, if it is JSON, as
-    one line for each record, after the keys that lead to it.
-    """
-    text = _COLOUR.sub("", text) if "\x1b" in text else text
-    if is_data and text[:1] in ("{", "["):
-        data = parse(text)
-        if data is not None:
-            return "\n".join(_records(data))
-    return text
-
-
-def _records(data: object) -> Iterator[str]:
-    """Yield JSON's flat records that are short enough for a line, and the values of others: a value
-    means little without the values beside it.
-    """
-    waiting: list[tuple[tuple[str, ...], object]] = [((), data)]
-    while waiting:
-        path, item = waiting.pop()
-        item = (parse(item) or item) if isinstance(item, str) else item
-        members = dict(enumerate(item)) if isinstance(item, list) else item
-        line = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-        if isinstance(members, dict):
-            is_nested = any(isinstance(member, (dict, list)) for member in members.values())
-            is_record = members is item and len(members) > 1 and not is_nested
-            if not is_record or len(line) > _LONGEST_RECORD:
-                inside = [((*path, str(key))[-_MOST_KEYS:], each) for key, each in members.items()]
-                waiting.extend(reversed(inside))
-                continue
-        if line and item is not None:
-            yield ": ".join(filter(None, (".".join(path), line)))
-
-
-def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of ``text``: whole sentences, or ``lines``, of about 90 to
-    400 characters.
-    """
-    enough = _ENOUGH_DENSE if lines or UNSPACED.search(text, 0, 2_000) else _ENOUGH
-    ends = [match.end() for match in (_LINE_END if lines else SENTENCE_END).finditer(text)]
-    start = 0
-    for end in (*ends, len(text)):
-        if end - start >= enough or end == len(text):
-            for piece in _PIECE.finditer(text, start, end):
-                if _LETTER.search(piece[0]):
-                    yield piece.span()
-            start = end

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from tests.effort import grows_linearly, repeated
 
+from compacter.lines import keep as kept
+from compacter.lines.head import Head
+from compacter.lines.read import clip
 from compacter.messages.parts import Part
 from compacter.messages.replies import Reply
 from compacter.redaction import decode_escapes, redact_secrets
-from compacter.summary import kept, message, prompt
-from compacter.summary.head import Head
-from compacter.text.pieces import clip
+from compacter.summary import gate, message, prompt
+from compacter.summary.message import Summary
 
 INSTRUCTION = prompt.build((), max_tokens=1_000)
 SHORT_INSTRUCTION = prompt.build((), max_tokens=1_000, short=True)
@@ -21,7 +23,7 @@ SHORT_INSTRUCTION = prompt.build((), max_tokens=1_000, short=True)
 
 def fault(text: str, **options: Any) -> str:
     limit = options.pop("limit", 10_000)
-    return prompt.fault(Reply(text, **options), limit, INSTRUCTION)
+    return gate.fault(Reply(text, **options), limit, INSTRUCTION)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_the_instruction_given_back_is_refused(text: str) -> None:
 
 def test_so_is_the_short_instruction() -> None:
     given = SHORT_INSTRUCTION.rpartition("\n\n")[2]
-    assert prompt.fault(Reply(given), 10_000, SHORT_INSTRUCTION)
+    assert gate.fault(Reply(given), 10_000, SHORT_INSTRUCTION)
 
 
 @pytest.mark.parametrize(("size", "accepted"), [(19, True), (20, False), (21, False)])
@@ -115,7 +117,7 @@ def test_a_summary_must_be_smaller_than_what_it_replaces(size: int, *, accepted:
     ],
 )
 def test_thoughts_before_an_answer_are_taken_off_and_nothing_else(text: str, left: str) -> None:
-    assert prompt.clean(text) == left
+    assert gate.clean(text) == left
 
 
 HOSTILE = [
@@ -190,11 +192,11 @@ READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
     "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
-    "fault": lambda text: prompt.fault(Reply(text), 10**9, INSTRUCTION),
-    "clean": prompt.clean,
-    "think": lambda text: prompt.clean(f"<think>{text}"),
+    "fault": lambda text: gate.fault(Reply(text), 10**9, INSTRUCTION),
+    "clean": gate.clean,
+    "think": lambda text: gate.clean(f"<think>{text}"),
     "kept": lambda text: kept.keep(
-        Head([Part("user", "text", text), Part("tool", "result", text, "x")]),
+        Head([Part("user", "text", text), Part("tool", "result", text, "x")], Summary()),
         4_000,
         with_story=True,
     ),

@@ -11,13 +11,13 @@ from tests.effort import every
 
 from compacter import Compacter, History
 from compacter.events import CompactionEvent, CompactionSkipped, PassagesRecalled
-from compacter.recall.frame import TAG
+from compacter.lines.frame import TAG
 from compacter.testing import ScriptedModel
 
 Chat = dict[str, Any]
 QUESTION = "Good. And who keeps the deposit?"
 OTHER = "Tell me a joke about a penguin."
-COMPACTED = 201
+COMPACTED = 206
 """Day after which a question has no room for its quotes."""
 FULL = every(3, range(199, 216))
 """Days after which this diary fills its window, and was compacted before."""
@@ -48,15 +48,17 @@ class Diary:
     ) -> None:
         self.model = ScriptedModel(window=1_000, replies="Noted.")
         self.events: list[Any] = []
-        given = {"summarizer": "extractive", "on_event": self.events.append, **options}
+        told = " ".join(f"On day {day} we sold {day * 7} tickets." for day in range(60, 74))
+        given = {"summarizer": lambda *_, **__: told, "on_event": self.events.append, **options}
         self.compacter = Compacter(**given)
         self.history: Any = [] if history is None else history
         self.call = sync(self.compacter, self.model)
         for day in range(1, days + 1):
             said = f"Day {day}: we sold {day * 7} tickets."
-            if day == 12:
-                said += " Mr. Lind keeps the deposit of 40 euros."
             self.ask(said, sent=day >= SENT_FROM)
+            if day == 12:
+                kept = "Mr. Lind keeps the deposit of 40 euros."
+                self.history[-1] = {"role": "assistant", "content": kept}
         self.refused = self.model.rejected
         self.events.clear()
         self.call = call(self.compacter, self.model)
@@ -129,5 +131,5 @@ def test_an_event_reports_quotes_that_were_left_out() -> None:
     diary.ask(f"{'Well. ' * 66}{QUESTION}")
     assert diary.quotes == ""
     (skipped,) = diary.told(CompactionSkipped)
-    assert (skipped.trigger, skipped.reason) == ("quotes", "no_progress")
+    assert (skipped.trigger, skipped.reason) == ("quotes", "vetoed")
     assert "quotes" in str(skipped)

@@ -1,0 +1,431 @@
+"""Quotes: the compacted lines that fit a question, and those that a task needs.
+
+A question is answered by lines if they have enough of its rare words. A task gets the lines with
+its names. A line comes with what it needs, a question with its answer, an answer with its question,
+and a statement with what changed it since; if that does not fit, it is not quoted. All depends on
+the messages alone, so that equal requests get equal quotes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from compacter.lines.frame import NOTE, Quotation, frame, line_of
+from compacter.lines.own import separate
+from compacter.lines.passages import Passage
+from compacter.lines.read import split
+from compacter.lines.talk import Pick, Talk
+from compacter.lines.weight import OF_PROSE, tokens
+from compacter.lines.words import rarity, stems
+from compacter.messages.parts import Part
+
+# Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
+# used only if no sentence asks so clearly.
+_LEAST_ASKED = 0.2
+_LEAST_SAID = 0.95
+# Fewest words that a line shares with a sentence that does not ask.
+_FEWEST_SAID = 2
+# Shares of weight of words by their letters.
+_SHARES = {1: 0.25, 2: 0.25, 3: 0.25, 4: 0.6}
+# Smallest score of a line, as a share of the best one's.
+_WORTH = 0.4
+# Share of the best score from which a line fits as well.
+_EQUAL = 0.8
+# Part of all lines that may fit equally well, where that is more than ten.
+_MANY = 30
+# Least score of what a search finds, as a share of a rare word's weight.
+_LEAST_FOUND = 0.05
+# Weight of the user's search function beside the question's own words.
+_OTHER_WORDS = 0.9
+# Between pieces of one message: a line of its own, so that no two items of a list become one.
+_GAP = "\n…\n"
+
+# Most texts that hold a name, and most results: text in more results is boilerplate.
+_RARE = 10
+_MOST_RESULTS = 3
+# Weight of a name in each further line that has it, as a share of its weight in the line before.
+_AGAIN = 0.4
+# Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
+_LONGEST_TOLD = 2_000
+# Most characters of quotes that begin with lines for a task.
+MOST_FOR_STEP = 500
+# Fewest characters of a name: digits of a number that counts by itself, and letters.
+_LEAST_DIGITS = 4
+_LEAST_LETTERS = 3
+# Share of the weight of a sentence that a line needs to be about it.
+_ABOUT = 0.25
+# Most lines with a name that is enough by itself.
+_VERY_RARE = 2
+
+# -- what asks -------------------------------------------------------------------------------------
+
+# Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
+_ACKNOWLEDGEMENT = 60
+# Least share of the words of prose that are letters alone, before a mark at their end: of a line of
+# code, a listing or a log fewer are; of "Job: ship order A-680 now." four in five.
+_PLAIN_OF_PROSE = 0.7
+# Fewest words of a sentence that states a task.
+_FEWEST_WORDS = 4
+# Characters to read at the end of a step's text, and at both ends of a message.
+_LONGEST = 2_000
+_ASKING = re.compile(r"(?i)[?？؟՞]|\b(?:who|whom|whose|what|when|where|which|why|how|remind)\b")
+_MARK = re.compile("[?？؟՞]")
+_DIGIT = re.compile(r"\d")
+_DENSE_RUN = re.compile(r"[^\x00-\x7f]{4,}")
+_AROUND = ".,:;!?()\"'。、！？：「」『』"
+# A word that is written like a name: with a capital inside a sentence, or in another script.
+_CAPITAL = re.compile(r"(?<=[\w,] )[^\W\d_a-z]\w{2,}|[^\x00-\x7f]{2,}")
+
+
+def question(turn: Iterable[Part]) -> list[str]:
+    """Return the sentences of a user message, whose entries are ``turn``."""
+    text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
+    # Pasted text, such as a tool's output, asks nothing.
+    own = "".join(piece.text for piece in separate(text) if piece.is_own)
+    if len(own) > 2 * _LONGEST:
+        own = f"{own[:_LONGEST]}\n{own[-_LONGEST:]}"
+    return list(_sentences(own))
+
+
+def is_asking(sentence: str) -> bool:
+    """Return whether a sentence has the form of a question."""
+    return bool(_ASKING.search(sentence))
+
+
+def is_question(sentence: str) -> bool:
+    """Return whether a sentence has a question mark."""
+    return bool(_MARK.search(sentence))
+
+
+def task(step: Sequence[Part]) -> list[str]:
+    """Return the sentences in which an agent's step states its next task.
+
+    These are in the last line of each result if it is prose, and in the assistant's own words if
+    the results only acknowledge its calls. A sentence that repeats the arguments of a call is a
+    receipt, or an intention that the call has carried out.
+
+    Args:
+        step: The entries of the assistant's message and of the results behind it.
+    """
+    results = [entry.text for entry in step if entry.role == "tool"]
+    said = [entry.text for entry in step if entry.role == "assistant" and entry.kind == "text"]
+    if sum(map(len, results)) > _ACKNOWLEDGEMENT:
+        said = []
+    lines = [text[-_LONGEST:].rstrip().rpartition("\n")[2] for text in results]
+    stated = [*(text[-_LONGEST:] for text in said), *filter(_is_prose, lines)]
+    called = set(stems("\n".join(entry.text for entry in step if entry.kind == "call")))
+    sentences = [sentence for text in stated for sentence in _sentences(text)]
+    return [
+        sentence
+        for sentence in sentences
+        if len(called.intersection(words := set(stems(sentence)))) <= _ABOUT * len(words)
+    ]
+
+
+def _is_prose(line: str) -> bool:
+    said = line.split()
+    plain = sum(map(str.isalpha, (word.strip(_AROUND) for word in said)))
+    is_long = len(said) >= _FEWEST_WORDS or _DENSE_RUN.search(line)
+    return bool(is_long and plain >= _PLAIN_OF_PROSE * len(said))
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences and lines of a message."""
+    for sentence in split(text):
+        # "So tell me: what we paid" asks after the colon; "invoice 7: what is missing" as a whole.
+        head, colon, rest = sentence.partition(": ")
+        yield from filter(None, (head, rest) if colon and not _DIGIT.search(head) else (sentence,))
+
+
+def terms(text: str) -> dict[str, float]:
+    """Return the words of a question with their shares of weight: in any language that is written
+    in letters, short words are mostly no names.
+    """
+    named = {word for name in _CAPITAL.findall(text) for word in stems(name)}
+    return {word: 1.0 if word in named else _share(word) for word in stems(text)}
+
+
+def _share(word: str) -> float:
+    """Return the share of a word by its letters; a number tells more than a word of its length."""
+    return _SHARES.get(len(word) + word.isdigit(), 1.0) if word.isascii() else 1.0
+
+
+# -- what answers ----------------------------------------------------------------------------------
+
+
+class Quoter:
+    """Chooses the quotes for one request.
+
+    Args:
+        talk: The compacted messages, and those in view behind them.
+        room: Largest size of the whole text, in characters.
+        tokens_of_one: Estimated tokens of one of these characters, see ``tokens_each``. A passage
+            whose own characters cost more takes more room.
+        request: Text of the request; a line that stands in it is not quoted again.
+        compacted: Number of texts that are compacted; by default all.
+    """
+
+    def __init__(
+        self,
+        talk: Talk,
+        room: float,
+        tokens_of_one: float = OF_PROSE,
+        *,
+        request: str = "",
+        compacted: int | None = None,
+    ) -> None:
+        self._talk = talk
+        self._compacted = len(talk.said) if compacted is None else compacted
+        self._room = room - len(frame(""))
+        self._tokens_of_one = tokens_of_one
+        self._request = _without_space(request)
+        self._chosen: dict[Pick, float] = {}
+        self._newest: dict[str, Pick] = {}
+        """By each name, the user's newest line that the request contains already."""
+
+    # -- a question --------------------------------------------------------------------------------
+
+    def answer(self, asked: Iterable[str], scores: Mapping[int, float] | None = None) -> None:
+        """Choose the lines that answer a question.
+
+        Args:
+            asked: The sentences of the turn's question, see ``question``.
+            scores: Scores of compacted texts by a function of the user's, as shares of the best
+                one's; they are added to the lines' own.
+        """
+        searches = [(is_asking(sentence), *self._search(sentence)) for sentence in asked]
+        clear: list[Mapping[Pick, float]] = []
+        for asks, least in ((True, _LEAST_ASKED), (False, _LEAST_SAID)):
+            clear = clear or [
+                shares for kind, evidence, shares in searches if kind is asks and evidence >= least
+            ]
+        worth: dict[Pick, float] = {}
+        for number, score in (scores or {}).items():
+            # Of equal ones the question's own words come first.
+            worth[number, 0] = _OTHER_WORDS * score
+        for pick in {pick for shares in clear for pick in shares}:
+            worth[pick] = worth.get(pick, 0.0) + max(shares.get(pick, 0.0) for shares in clear)
+        for score, pick in sorted(((score, pick) for pick, score in worth.items()), reverse=True):
+            self._add(pick, score)
+
+    def _search(self, sentence: str) -> tuple[float, Mapping[Pick, float]]:
+        """Return how clearly the best compacted line is meant by a sentence, and the scores of
+        those that are worth it, as shares of the best one's.
+
+        The evidence is the weight of the words in it, in rare words, times the root of its share of
+        the whole weight.
+        """
+        wanted = terms(sentence)
+        whole = _without_space(sentence)
+        found = self._talk.find(wanted, self._compacted)
+        if not found.hits:
+            return 0.0, {}
+        hits = found.hits
+        if self._is_in_view(hits[0].pick):
+            # What stands around it is not needed: it is in the request.
+            hits = [hit for hit in hits if hit.held]
+        score = hits[0].score if hits else 0.0
+        worth = {hit.pick: share for hit in hits if (share := hit.score / score) >= _WORTH}
+        rare = rarity(2, found.size)
+        if len(found.hits[0].held) < _FEWEST_SAID and not is_asking(sentence):
+            return 0.0, {}
+        # Words that as many lines have mean none of them.
+        most = max(_RARE, found.size // _MANY)
+        if sum(share >= _EQUAL for share in worth.values()) > most:
+            return 0.0, {}
+        said_before = any(whole in _without_space(self._talk.line(pick).text) for pick in worth)
+        if said_before and not is_asking(sentence):
+            return 0.0, {}
+        return score / rare * math.sqrt(score / max(score, found.weight)), worth
+
+    # -- a task ------------------------------------------------------------------------------------
+
+    def remind(self, stated: Iterable[str]) -> None:
+        """Choose lines that have names of the sentences that stand nowhere in view.
+
+        Each line is chosen for names that the lines before it lack, so that a line with a similar
+        question about something else does not hide the line about this one. If two are equal, the
+        newer one is chosen.
+        """
+        held: defaultdict[Pick, dict[str, float]] = defaultdict(dict)
+        for sentence in stated:
+            self._look_up(sentence, held)
+        used: Counter[str] = Counter()
+        self._room = min(self._room, MOST_FOR_STEP)
+        # A further line has a name that no line before has, or is the second line of a rare word:
+        # an error is below the command that caused it.
+        least = _AGAIN * rarity(_RARE, self._talk.size(self._compacted))
+
+        def worth(pick: Pick) -> tuple[float, Pick]:
+            weighed = (weight * _AGAIN ** used[name] for name, weight in held[pick].items())
+            return sum(weighed), pick
+
+        while held:
+            score, best = max(map(worth, held))
+            if score < least:
+                break
+            names = held.pop(best)
+            newer = [self._newest.get(name, best) for name in names]
+            changes = [pick for pick in newer if pick > best]
+            if self._is_in_view(best) or self._add(best, score, changes):
+                used.update([*names])
+            else:  # An older line about the same would stand for the newest.
+                for older in [each for each in held if each < best and held[each].keys() & names]:
+                    del held[older]
+                    self._chosen.pop(older, None)
+
+    def _look_up(self, sentence: str, held: dict[Pick, dict[str, float]]) -> None:
+        """Note the names in a sentence by the compacted lines that have them and are the user's or
+        about what the sentence says.
+
+        Ignores names in many different lines or in several results, which are too common or
+        boilerplate, and all names of a repeated sentence.
+        """
+        talk = self._talk
+        whole = _without_space(sentence)
+        said = stems(sentence)
+        # A user's manner ("Now please ..., and then go on.") is no part of what is meant.
+        counts = {word: talk.count(word, self._compacted, but="User") for word in said}
+        size = talk.size(self._compacted)
+        weights = {word: rarity(count, size) for word, count in counts.items() if count}
+        least = _ABOUT * sum(weights.values())
+        capitals = {word for name in _CAPITAL.findall(sentence) for word in stems(name)}
+        names = [(word,) for word in said if _is_long(word)] + [*pairwise(said)]
+        lines = {name: talk.lines_with(name, _RARE) for name in dict.fromkeys(names)}
+        picks = {pick for found in lines.values() for pick in found}
+        if any(whole in _without_space(talk.line(pick).text) for pick in picks):
+            return
+        shared = {
+            pick: sum(weights.get(word, 0.0) for word in talk.said[pick[0]].stems(pick[1]))
+            for pick in picks
+        }
+        for name, found in lines.items():
+            is_name = len(found) <= _VERY_RARE and capitals.issuperset(name)
+            for pick in self._meant(found, shared, -1.0 if is_name else least):
+                # Of lines with one name the one that is about more of the sentence is meant.
+                weight = rarity(len(found), size) * (1 + shared[pick] / sum(weights.values()))
+                held[pick][" ".join(name)] = weight
+            told = [pick for pick in found if self._is_told(pick) and self._is_in_view(pick)]
+            self._newest.update({" ".join(name): told[-1]} if told else {})
+
+    def _meant(
+        self, found: Sequence[Pick], shared: Mapping[Pick, float], least: float
+    ) -> Iterator[Pick]:
+        """Yield the compacted ones of the lines with a name that are the user's, or share enough
+        with the sentence; those that share more than any in view.
+        """
+        results = sum(self._talk.said[number].part.role == "tool" for number, _ in found)
+        in_view = max((shared[pick] for pick in found if self._is_in_view(pick)), default=0)
+        for pick in found if results <= _MOST_RESULTS else ():
+            is_meant = self._is_told(pick) or shared[pick] > least
+            if pick[0] < self._compacted and is_meant and shared[pick] > in_view:
+                yield pick
+
+    def _is_told(self, pick: Pick) -> bool:
+        """Return whether the user has stated this, in a message that is not mostly pasted."""
+        said = self._talk.said[pick[0]]
+        return said.speaker == "User" and len(said.part.text) <= _LONGEST_TOLD
+
+    def _is_in_view(self, pick: Pick) -> bool:
+        return (
+            pick[0] >= self._compacted
+            or _without_space(self._talk.line(pick).text) in self._request
+        )
+
+    # -- the text ----------------------------------------------------------------------------------
+
+    def _add(self, pick: Pick, score: float, changes: Sequence[Pick] = ()) -> bool:
+        """Add a line with what it needs if there is room; return whether there was.
+
+        What changed a statement since is quoted after it, even if the request contains it: a reader
+        takes the last statement for the newest.
+        """
+        talk = self._talk
+        said = talk.said[pick[0]]
+        related, floating = talk.changes(pick)
+        # What has been changed by something that the request has anyway is not quoted at all.
+        if self._is_in_view(pick) or any(map(self._is_in_view, related)):
+            return False
+        alone = [(pick[0], at) for at in said.run(pick[1])] + talk.needs(pick)
+        whole = talk.whole(pick[0])
+        if any(map(self._is_in_view, whole)):
+            whole = []
+        more = [*changes, *talk.answered(pick), *related, *floating]
+        answers = [each for each in talk.answer(pick) if not any(talk.changes(each))]
+        return any(
+            self._take([*base, *more, *behind], score)
+            for base in (whole or alone, alone)
+            for behind in ((answers, []) if answers else ([],))
+        )
+
+    def _take(self, picks: Iterable[Pick], score: float) -> bool:
+        new = set(picks).difference(self._chosen)
+        needed = 0.0
+        for number in {number for number, _ in new}:
+            places = [at for each, at in new if each == number]
+            line = line_of(self.passage(number, places, 0.0))
+            # The size is larger if the characters cost more tokens.
+            needed += max(len(line), tokens(line) / self._tokens_of_one) + len(_GAP)
+        if needed > self._room:
+            return False
+        self._room -= needed
+        self._chosen.update(dict.fromkeys(new, score))
+        return True
+
+    def quotation(self, note: str = NOTE) -> Quotation | None:
+        """Return the text with the chosen lines, in the order of the conversation; or ``None``."""
+        places: defaultdict[int, list[int]] = defaultdict(list)
+        for number, at in sorted(self._chosen):
+            places[number].append(at)
+        passages = [
+            self.passage(number, each, max(self._chosen[number, at] for at in each))
+            for number, each in places.items()
+        ]
+        return (
+            Quotation(frame("".join(map(line_of, passages)), note), tuple(passages))
+            if passages
+            else None
+        )
+
+    def passage(self, number: int, places: Iterable[int], score: float) -> Passage:
+        """Return lines of one text as a passage."""
+        return passage_of(self._talk, number, places, score)
+
+
+def passage_of(talk: Talk, number: int, places: Iterable[int], score: float) -> Passage:
+    """Return lines of one text as a passage, with an ellipsis for what is left out."""
+    said = talk.said[number]
+    part = said.part
+    name = "pasted text" if said.speaker != "User" and part.role == "user" else part.name
+    return Passage(talk.entry(number, places, _GAP), part.role, name, part.index, score)
+
+
+def _is_long(word: str) -> bool:
+    """Return whether a word may be a name by itself: no short number, and no single letter."""
+    return len(word) >= (
+        _LEAST_DIGITS if word.isdigit() else _LEAST_LETTERS if word.isascii() else 2
+    )
+
+
+def _without_space(text: str) -> str:
+    """Return a text without white space: JSON is not written in one way."""
+    return "".join(text.split())
+
+
+def search(talk: Talk, query: str, limit: int = 5) -> list[Passage]:
+    """Return the passages that best match ``query``: best first, at most ``limit``."""
+    passages: list[Passage] = []
+    taken: set[Pick] = set()
+    found = talk.find(terms(query))
+    least = _LEAST_FOUND * rarity(1, found.size)
+    for hit in found.hits:
+        if hit.score >= least and hit.pick not in taken and len(passages) < limit:
+            said = talk.said[hit.pick[0]]
+            picks = [(hit.pick[0], at) for at in said.run(hit.pick[1])] + talk.needs(hit.pick)
+            taken.update(picks)
+            passages.append(passage_of(talk, hit.pick[0], [at for _, at in picks], hit.score))
+    return passages

@@ -1,0 +1,86 @@
+"""Words of texts in any language, in one normal form, and how rare they are. All functions take
+linear time.
+
+The normal form is lower case without accents. Words of letters alone are cut to five, so that
+"Rybak" meets "Rybaka", and "applied" meets "apply"; a word with a digit stays whole. Names in
+camelCase count as a whole and by their words. Scripts without spaces are read in pairs of
+characters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable
+from operator import add
+
+DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of
+few characters. For use inside the brackets of a pattern."""
+UNSPACED = re.compile(f"[{DENSE}]+")
+
+# Letters of a word that has no digit: more of them are mostly an ending.
+_STEM = 5
+# Characters of any word: a row of one letter, or data, is no rarer for its length.
+_LONGEST_WORD = 24
+# For ``re`` neither vowel signs of Indic scripts nor their full stops are word characters.
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
+# Accents of Latin, Greek and Cyrillic letters, and points of Hebrew and Arabic ones.
+_ACCENT = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u065f]")
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_CAMEL = re.compile(r"\b[A-Za-z]{0,40}?[a-z0-9][A-Z][A-Za-z0-9]{0,40}")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_COMPOUND = re.compile(r"[A-Za-z0-9]{1,40}(?:[_./-][A-Za-z0-9]{1,40}){1,12}")
+_IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
+_ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
+
+
+def plain(text: str) -> str:
+    """Return ``text`` in lower case and without accents."""
+    lower = text.lower()
+    if lower.isascii():
+        return lower
+    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", lower)))
+
+
+def words(text: str) -> list[str]:
+    """Return the words of ``text`` in lower case and without accents, in their order."""
+    lower = plain(text)
+    if lower.isascii():
+        return _ASCII_WORD.findall(lower)
+    return _WORD.findall(UNSPACED.sub(_pairs, lower))
+
+
+def stems(text: str) -> list[str]:
+    """Return the words of ``text`` in their normal form, in their order, and at last each compound
+    name, such as ``max_depth``, as a whole.
+    """
+    if _CAMEL.search(text):
+        text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
+    said = [
+        word if len(word) <= _STEM else word[:_STEM] if word.isalpha() else word[:_LONGEST_WORD]
+        for word in words(text)
+    ]
+    return said + [name.lower() for name in _COMPOUND.findall(text)]
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    return f" {' '.join(map(add, run, run[1:])) or run} "
+
+
+def identifiers(text: str) -> Iterable[str]:
+    """Return the words of ``text`` that identify one thing, such as paths, ids and names of
+    functions: each once, in their order.
+    """
+    stripped = (word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(text))
+    return filter(_ONE_THING.search, dict.fromkeys(stripped))
+
+
+def rarity(rows: int, count: int) -> float:
+    """Return the weight of a word in ``rows`` of ``count`` lines; 0 rows count as one."""
+    rows = max(1, rows)
+    return math.log(1 + max(0, count - rows + 0.5) / (rows + 0.5)) if count else 0.0

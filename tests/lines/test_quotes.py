@@ -1,0 +1,118 @@
+"""Quotes: found by what is rare, in any language, with what gives them meaning and what changed
+since.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compacter.lines.quotes import Quoter, question, search
+from compacter.lines.talk import Talk
+from compacter.messages.parts import Part
+
+_FILLER = (
+    "And store room {n}, what is in it?",
+    "Room {n} has {n} crates of tiles, and its lamp was oiled.",
+)
+
+
+def talk(*planted: str | Part) -> list[Part]:
+    """Filler with something said in the middle of it, user first."""
+    parts: list[Part] = []
+    for n in range(20):
+        texts = [text.format(n=n) for text in _FILLER]
+        middle = planted if n == 9 else ()
+        for at, text in enumerate([*texts, *middle]):
+            part = text
+            if isinstance(part, str):
+                part = Part("assistant" if at % 2 else "user", "text", part, "", len(parts))
+            parts.append(part)
+    return parts
+
+
+def quoted(asked: str, *planted: str | Part, room: int = 1_500) -> str:
+    quoter = Quoter(Talk(talk(*planted)), room)
+    quoter.answer(question([Part("user", "text", asked, "", 99)]))
+    made = quoter.quotation()
+    return made.text if made else ""
+
+
+@pytest.mark.parametrize(
+    ("row", "asked", "answer"),
+    [
+        (
+            '{"holder": "Quillfeather", "ticket": "T-88213"}',
+            "Which ticket has Quillfeather?",
+            "T-88213",
+        ),
+        ("réglages : seuilHumidite=61", "Quelle humidité avons-nous retenue ?", "61"),
+        ('{"najemca": "Wierzbowska", "umowa": "GD-7713"}', "Jaką umowę ma Wierzbowska?", "GD-7713"),
+        ('{"担当": "柊木", "伝票": "W55.2081"}', "柊木さんの伝票は何番ですか。", "W55.2081"),
+        ("pump-idle-cutoff = 415", "What is the cutoff?", "415"),
+    ],
+)
+def test_a_rare_name_finds_its_row_in_any_language(row: str, asked: str, answer: str) -> None:
+    assert answer in quoted(asked, Part("tool", "result", row, "lookup", 19))
+
+
+def test_a_changed_statement_comes_with_its_change() -> None:
+    text = quoted(
+        "On which port does the pump listen?",
+        "The pump listens on port 4417.",
+        "Noted.",
+        "Make it 5520 instead, the other is taken.",
+        "Changed.",
+    )
+    assert text.rfind("5520") > text.rfind("4417")
+
+
+def test_without_room_for_its_change_a_statement_is_not_quoted() -> None:
+    for room in range(200, 900, 20):
+        text = quoted(
+            "On which port does the pump listen?",
+            "The pump listens on port 4417.",
+            "Noted.",
+            "The pump has moved, since the crane there is under repair: it is 5520 now, they say.",
+            "Changed.",
+            room=room,
+        )
+        assert "4417" not in text or "5520" in text
+
+
+def test_a_value_comes_with_its_own_record() -> None:
+    records = [{"room": f"RM{n}", "rent": f"8{n}.12", "key": f"box {n}"} for n in range(452, 480)]
+    text = quoted(
+        "What is the rent of RM468?", Part("tool", "result", json.dumps(records), "rooms", 19)
+    )
+    assert '"RM468", "rent": "8468.12"' in text
+
+
+def test_an_answer_comes_with_its_question() -> None:
+    text = quoted(
+        "Who pays for the awning?", "Who pays for the awning?", "Halvorsen does, in three parts."
+    )
+    assert "Halvorsen" in text
+
+
+@pytest.mark.parametrize(
+    "asked", ["Yup.", "Go ahead.", "The second one.", "Great, thank you!", "ええ、それで。"]
+)
+def test_an_assent_gets_no_quotes(asked: str) -> None:
+    assert quoted(asked, "Shall we go ahead with the awning?", "Yes.", asked, "Very well.") == ""
+
+
+def test_an_ellipsis_never_stands_inside_a_record() -> None:
+    text = "\n\n".join(f"room: RM{n}\nrent: {n}.12\nuntil: 2033" for n in range(452, 470))
+    lines = quoted(
+        "What is the rent of RM468?", Part("tool", "result", text, "rooms", 19)
+    ).splitlines()
+    at = next(number for number, line in enumerate(lines) if "RM468" in line)
+    assert lines[at + 1].strip() == "rent: 468.12"
+
+
+def test_a_search_finds_by_hand_what_a_question_finds() -> None:
+    found = search(Talk(talk("The awning is sold to Halvorsen.", "Noted.")), "Halvorsen", 1)
+    assert [passage.text for passage in found] == ["The awning is sold to Halvorsen."]
+    assert (found[0].role, found[0].name) == ("user", "")
