@@ -20,6 +20,11 @@ from compacter import Compacter
 from compacter.testing import ScriptedModel
 
 WINDOW = 2_000
+BEGINNING = """\
+Help me to move the library of our school to the new building before the 4th of August. Shelves may
+be 1.80 m high; Brandis asks 4,310 euros for them, Ohlsen cannot deliver in July. The files are
+plan/floor1.svg, plan/boxes.csv and notes/fire.md. Mrs. Tamm orders, Joris prints labels, and we
+have no driver for the second van."""
 SUMMARIES = {
     "sections": """\
 ## Task
@@ -88,8 +93,8 @@ Rule: Den alten Katalog löschen.""",
     ),
     "Japanese": """\
 学校図書館は八月四日までに新校舎へ移転します。
-棚はブランディス社から購入し、高さは一メートル八十までです。
-七十七番の箱が二度数えられたため、冊数は六千二百十八冊に訂正されました。
+棚はBrandisから購入し、高さは1.80メートルまでです。Ohlsenは七月に配達できません。
+77番の箱が二度数えられたため、冊数は六千二百十八冊に訂正されました。
 二台目のトラックの運転手はまだ決まっていません。
 Rule: 古い目録を削除すること。""",
 }
@@ -112,7 +117,7 @@ def units(text: str) -> list[str]:
 
 def talk() -> list[dict[str, Any]]:
     """Return a long talk that the summaries are about."""
-    messages = [{"role": "user", "content": "Help me to move the library of our school."}]
+    messages = [{"role": "user", "content": BEGINNING}]
     for box in range(1, 144):
         said = f"Box {box} holds {box * 7 % 50 + 20} books of shelf {box % 19}."
         messages.append({"role": "assistant", "content": f"Noted: {said}"})

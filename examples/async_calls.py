@@ -12,7 +12,7 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 model = ScriptedModel(window=500, replies="Understood. " * 8)
 summarizer = ScriptedSummarizer(
-    "They went through a list of orders, and all of them were in stock."
+    "Which orders are in stock, and when each is sent; one of them is urgent."
 )
 compacter = Compacter(summarizer=summarizer.acall)
 completion = compacter.wrap(model.acompletion)

@@ -27,8 +27,8 @@ def answer(messages: Sequence[Any]) -> str:
     """One long message alone is a request for a summary; anything else is a question."""
     if len(messages) == 1 and len(messages[0]["content"]) > 500:
         return (
-            "They plan a week in Lisbon for two, for 1,200 euros, with no hotel above the "
-            "fourth floor."
+            "They plan a journey day by day: where they stay, what they eat, how they get there "
+            "and what they see when it rains."
         )
     questions = sum(message["role"] == "user" for message in messages)
     return (

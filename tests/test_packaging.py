@@ -34,9 +34,9 @@ PACKAGE = ROOT / "middleware" / "compacter"
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "lines")
 PURE_FILES = tuple(
     f"call/{name}.py"
-    for name in ("call", "incompressible", "reduce", "request", "unsaid", "effects")
+    for name in ("attempt", "call", "incompressible", "reduce", "request", "unsaid", "effects")
 )
-PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
+PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction", "spending")
 """Parts of the front that the rooms may import: they are data."""
 
 PURE_ENOUGH = {

@@ -72,7 +72,11 @@ class Model:
 
 def compacter(on_event: Callable[[Event], object] = str, **quotes: Any) -> Compacter:
     recall = Quotes(**{"tool": True, **quotes})
-    return Compacter(summarizer=lambda messages: "They spoke.", recall=recall, on_event=on_event)
+    return Compacter(
+        summarizer=lambda messages: "They spoke of the pump hours of each hall.",
+        recall=recall,
+        on_event=on_event,
+    )
 
 
 def wrapped(model: Model, wire: str, by: Compacter | None = None) -> Any:
@@ -218,7 +222,7 @@ def test_redacted_text_stays_redacted() -> None:
     """The option ``redact`` is applied to what is found."""
     model = Model(reply("openai", "recall"), reply("openai"))
     Compacter(
-        summarizer=lambda messages: "They spoke.",
+        summarizer=lambda messages: "They spoke of the pump hours of each hall.",
         recall=Quotes(tool=True),
         redact=lambda text: text.replace("K-7", "[removed]"),
     ).wrap(model.completion)(messages=TALK, model="m")

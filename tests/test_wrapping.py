@@ -473,3 +473,11 @@ def test_xais_own_sdk_is_refused_with_what_works(module: str, name: str) -> None
     for target in (client, client.create):
         with pytest.raises(TypeError, match=r'gRPC.* OpenAI\(base_url="https://api.x.ai/v1"\)'):
             Compacter().wrap(target)
+
+
+def test_a_function_of_executed_code_has_no_module_and_is_wrapped() -> None:
+    """As in a notebook's cell, or in a page of this manual."""
+    names: dict[str, Any] = {}
+    exec("def chat(messages, **options):\n    return 'ok'", names)  # noqa: S102 - the case
+    names["chat"].__module__ = None
+    assert Compacter().wrap(names["chat"])([{"role": "user", "content": "Hi."}]) == "ok"

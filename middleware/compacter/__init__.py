@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         CompacterError,
         CompactionError,
         InvalidHistoryError,
-        SpendingError,
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from compacter.memory.inprocess import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
-    from compacter.options.spending import Spending
     from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.search_tool import recall_tool
 
@@ -55,8 +53,6 @@ __all__ = [
     "RedisMemory",
     "SQLiteMemory",
     "Shorten",
-    "Spending",
-    "SpendingError",
     "Summarize",
     "TokenLimit",
     "Truncate",
@@ -68,13 +64,12 @@ __all__ = [
 _HOMES = {
     "compacter.compacter": "Compacter compacted",
     "compacter.history": "History",
-    "compacter.errors": "CompacterError CompactionError InvalidHistoryError SpendingError",
+    "compacter.errors": "CompacterError CompactionError InvalidHistoryError",
     "compacter.events": "CompactionEvent",
     "compacter.compaction.plan": "CompactionPlan",
     "compacter.memory.inprocess": "InProcessMemory",
     "compacter.memory.sqlite": "SQLiteMemory",
     "compacter.memory.redis": "RedisMemory",
-    "compacter.options.spending": "Spending",
     "compacter.overflow": "TokenLimit detect_token_limit",
     "compacter.lines.passages": "Quotes",
     "compacter.search_tool": "recall_tool",
@@ -83,7 +78,19 @@ _HOMES = {
     "compacter.compaction.strategies": ("CompactionStrategy Truncate ClearToolResults Shorten"),
 }
 """The modules of these names, which are imported when they are used."""
-_METHODS = frozenset({"acompact", "compact", "on_compaction", "on_event", "plan", "search", "wrap"})
+_METHODS = frozenset(
+    {
+        "acompact",
+        "compact",
+        "forget",
+        "on_compaction",
+        "on_event",
+        "plan",
+        "search",
+        "using",
+        "wrap",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

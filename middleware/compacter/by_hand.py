@@ -96,7 +96,7 @@ class ByHand:
             model: Name of the model as it is passed to calls; ``None`` for calls without one.
         """
         check_text("model", model, "a model's name")
-        return self._state.calibration(model).window
+        return self._state.in_force().calibration(model).window
 
     def estimate_tokens(
         self,
@@ -118,11 +118,12 @@ class ByHand:
         """
         checked = check_messages(messages)
         check_text("model", model, "a model's name")
-        counter = self._state.options.token_counter
+        state = self._state.in_force()
+        counter = state.options.token_counter
         if counter is not None:
             return counter(checked)
         size = format_of(checked, wire_format).size
-        return self._state.calibration(model).tokens(sum(map(size, checked)))
+        return state.calibration(model).tokens(sum(map(size, checked)))
 
     def plan(
         self,
@@ -132,6 +133,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
     ) -> CompactionPlan:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
@@ -145,16 +147,21 @@ class ByHand:
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
 
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
         from compacter.lines.frame import strip
 
-        state = self._state
+        state = self._state.in_force()
+        options = state.options
         checked = check_messages(messages)
         check_text("model", model, "a model's name")
         check_text("summary", summary, "the text of a summary, or None to have one made")
+        check_text("focus", focus, "a text, or None for the option")
+        if focus is not None:
+            options = options.model_copy(update={"focus": focus})
         if budget is not None:
             whole_number("budget", budget, least=1, of="characters")
         form = format_of(checked, wire_format)
@@ -164,20 +171,21 @@ class ByHand:
             left,
             form,
             pinned=find_pinned(state.pin, left, form, by_history),
-            rules=state.options.with_declared(getattr(messages, "rules", ())),
+            rules=options.with_declared(getattr(messages, "rules", ())),
         )
-        sizes = Sizes(state.options, state.calibration(model))
-        target, reserved = budget, 0
+        sizes = Sizes(options, state.calibration(model))
+        target = budget
+        reserved = 0
         if budget is None:
             target, reserved = in_window(sizes, read)
         asked = CompactionPlan(
             conversation=read,
             trigger="manual",
-            options=state.options,
+            options=options,
             sizes=sizes,
             reserved=reserved,
             model=model,
-            digest=state.options.conversation
+            digest=options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(openings(form, left)),
             target=target,
@@ -194,6 +202,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
         strict: bool = False,
         **given: Never,
     ) -> CompactionResult:
@@ -208,6 +217,7 @@ class ByHand:
                 the option ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of
                 the result.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
             **given: Other arguments, which raise an error that names the remedy.
@@ -228,6 +238,7 @@ class ByHand:
                 wire_format=wire_format,
                 budget=budget,
                 summary=summary,
+                focus=focus,
                 **given,
             )
         )
@@ -240,6 +251,7 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
         summary: str | None = None,
+        focus: str | None = None,
         strict: bool = False,
         **given: Never,
     ) -> CompactionResult:
@@ -251,6 +263,7 @@ class ByHand:
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether half of a tool pair is an error.
             **given: Other arguments, which raise an error that names the remedy.
         """
@@ -262,8 +275,28 @@ class ByHand:
             wire_format=wire_format,
             budget=budget,
             summary=summary,
+            focus=focus,
             **given,
         )
+
+    def forget(self, messages: Sequence[Message], *, wire_format: str | None = None) -> None:
+        """Forget the newest compaction of a conversation that wrapped calls have compacted: its
+        next call, made with this object, begins from what stood before it, which is the older
+        compaction, or else all messages. Called twice, it forgets two.
+
+        Args:
+            messages: The conversation, as it is passed to calls.
+            wire_format: Format of the messages, if it cannot be detected.
+
+        Raises:
+            ConfigurationError: An argument is invalid, or the format of the messages is unknown.
+        """
+        from compacter.lines.frame import strip
+
+        checked = check_messages(messages)
+        form = format_of(checked, wire_format)
+        first = openings(form, strip(checked, form) or checked)
+        self._state.in_force().note_forget(conversation_digest(first))
 
     def search(
         self,
@@ -299,14 +332,14 @@ class ByHand:
         talk = Talk(archive.talk.parts if archive else (), max_bytes=sys.maxsize)
         if checked:
             form = format_of(checked, wire_format)
-            talk = talk.extend(folded(checked, (), form), self._state.redaction)
+            talk = talk.extend(folded(checked, (), form), self._state.in_force().redaction)
         return search(talk, query, limit)
 
     async def _compact(
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
         """Compact messages by their plan, which takes the other arguments."""
-        for name in given.keys() - {"model", "wire_format", "budget", "summary"}:
+        for name in given.keys() - {"model", "wire_format", "budget", "summary", "focus"}:
             raise TypeError(
                 f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"
@@ -315,7 +348,8 @@ class ByHand:
         from compacter.call.pump import pump
         from compacter.compaction.run import compact
 
-        options = self._state.options
+        state = self._state.in_force()
+        options = state.options
         large = io.asynchronous and is_large(messages)
         read = partial(self.plan, messages, **given)
         planned = await io.thread(read) if large else read()
@@ -334,7 +368,7 @@ class ByHand:
                     'or set Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
-        performer = Performer(state=self._state, io=io, model=model, large=large)
+        performer = Performer(state=state, io=io, model=model, large=large)
         made = await pump(compact(planned), performer)
         if made is None:
             fits = planned.fits_size(planned.original_data_size)

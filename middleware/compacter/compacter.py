@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from inspect import Parameter, Signature
 from typing import Any, Never, Self, TypeVar, Unpack, overload
@@ -75,6 +76,9 @@ class Compacter(ByHand):
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
         token_counter: Function that counts the tokens of messages.
+        focus: What summaries must not lose, in your words.
+        after_compaction: Function of each ``CompactionEvent`` that returns messages to put back
+            behind the summary.
         spending: What each conversation may spend, and the share of it for summaries.
 
     ``compacter.options.Options`` describes each in full, with units.
@@ -242,6 +246,22 @@ class Compacter(ByHand):
     def __call__(self, function: F) -> F:
         """Same as ``wrap``, as a decorator."""
         return self.wrap(function)
+
+    def using(self, **options: Unpack[CompacterOptions]) -> AbstractContextManager[None]:
+        """Return a context manager that replaces options for the calls, and the compactions by
+        hand, that begin inside it: ``with compacter.using(conversation="t-17"): ...``.
+
+        For programs that cannot pass ``compacter_options`` to the call itself, as a framework makes
+        it. It holds in the thread or task that entered it, and in tasks that begin inside it;
+        others keep their own. Inside another one, it adds to that one's options.
+
+        Args:
+            **options: Options to replace.
+
+        Raises:
+            ConfigurationError: An option is unknown or invalid; raised on entering.
+        """
+        return self._state.using(options)
 
     def on_compaction(self, hook: EventHook = None) -> EventHook:  # type: ignore[assignment]
         """Register a hook for each ``CompactionEvent``, called after the compaction and before the

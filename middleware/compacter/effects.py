@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from compacter.events import Event
+from compacter.events import CompactionEvent, Event
 from compacter.lines.weight import OF_PROSE
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -74,6 +74,13 @@ class Approve(Effect["CompactionPlan | None"]):
     """
 
     plan: CompactionPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Effect["Sequence[Message]"]):
+    """Ask ``after_compaction`` which messages the program wants back; answered with them."""
+
+    event: CompactionEvent
 
 
 # -- of recall ------------------------------------------------------------------------------------

@@ -54,13 +54,14 @@ class Totals(Table):
     """Price of these tokens in USD, as far as it is known."""
 
     def __str__(self) -> str:
+        read = f"{self.input_tokens:,} tokens read, {self.output_tokens:,} written"
         spent = "price unknown" if self.cost is None else usd(self.cost)
         lines = (
             (
                 plural(self.calls, "call"),
                 plural(self.rounds, "compaction"),
                 f"{self.reused:,} began from a summary" if self.reused else "",
-                f"{plural(self.failures, 'failed summary')}" if self.failures else "",
+                plural(self.failures, "failed summary") if self.failures else "",
                 f"{self.given_up:,} given up" if self.given_up else "",
             ),
             (
@@ -68,9 +69,9 @@ class Totals(Table):
                 f"worth {usd(self.cost_saved)}" if self.cost_saved else "",
             ),
             (
-                plural(self.summarizer_calls, "request") + " for summaries",
-                f"{self.input_tokens:,} tokens read, {self.output_tokens:,} written",
-                spent if self.summarizer_calls else "",
+                f"{plural(self.summarizer_calls, 'request')} for summaries",
+                read if self.input_tokens else "",
+                spent if self.cost != 0 else "",
             ),
         )
         return "\n".join(", ".join(filter(None, line)) for line in lines)

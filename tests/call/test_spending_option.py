@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, CompactionEvent, Spending, SpendingError, SQLiteMemory
-from compacter.errors import ConfigurationError
+from compacter import Compacter, CompactionEvent, SQLiteMemory
+from compacter.errors import ConfigurationError, SpendingError
 from compacter.events import CompactionFailed, Event, SpendingReached
+from compacter.spending import Spending
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 
@@ -62,6 +63,18 @@ def test_only_if_asked_the_next_call_raises_before_it_is_made(stream: bool) -> N
     with pytest.raises(SpendingError, match="option spending"):
         talk.ask(stream=stream)
     assert len(talk.model.requests) == made
+
+
+def test_no_summary_is_paid_for_a_call_that_is_refused() -> None:
+    spending = Spending(tokens=3_000, summaries=1.0, refuse=True)
+    talk = Talk(spending=spending, trigger_tokens=1_000, min_calls_between=0)
+    with pytest.raises(SpendingError):
+        talk.ask(12)
+    asked = len(talk.summarizer.requests)
+    talk.of(SpendingReached)[0]
+    with pytest.raises(SpendingError):
+        talk.ask()
+    assert len(talk.summarizer.requests) == asked
 
 
 async def test_so_does_an_async_call() -> None:

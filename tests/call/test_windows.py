@@ -136,7 +136,7 @@ def test_a_window_that_has_grown_is_used() -> None:
 @pytest.mark.parametrize(
     ("options", "turns"),
     [
-        ({}, 40),
+        ({}, 160),
         ({"trigger_tokens": 0.8}, 40),
         ({"trigger_tokens": 100_000}, 40),
         ({"prepare_tokens": 0.7}, 120),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from compacter.testing.server import Event
 
 Body = dict[str, Any]
-PIECES = ("The harbour ", "was painted ", "blue last year.")
+PIECES = ("The harbour ", "was painted ", "blue last year, as is known of piers and lamps.")
 WORDS = "".join(PIECES)
 WINDOW = 1_500
 """Tokens, of four characters each."""

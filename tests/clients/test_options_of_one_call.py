@@ -109,6 +109,17 @@ def test_options_reach_the_compaction_of_this_call(
 
 
 @EACH
+def test_a_block_sets_them_for_programs_that_cannot_pass_any(
+    call: str, ready: Any, compacter: Recording
+) -> None:
+    client, history, _ = ready
+    wrapped = compacter.wrap(client)
+    with compacter.using(conversation="ticket-4711"):
+        CALLS[call](wrapped, history, {})
+    assert {event.conversation for event in compacter.events} == {"ticket-4711"}
+
+
+@EACH
 def test_false_makes_this_call_as_if_nothing_were_wrapped(
     call: str, ready: Any, compacter: Recording
 ) -> None:

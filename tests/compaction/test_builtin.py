@@ -29,7 +29,7 @@ MANUAL = Path(__file__).parents[2] / "docs" / "strategies.md"
 
 def run(form: Form, items: list[Any], strategy: Any, **options: Any) -> Any:
     budget = options.pop("budget", None)
-    summarizer = ScriptedSummarizer("They talked.")
+    summarizer = ScriptedSummarizer("They counted the ships.")
     before = copy.deepcopy(items)
     compacter = Compacter(strategy=strategy, summarizer=summarizer, **options)
     result = compacter.compact(items, wire_format=form.name, budget=budget)
@@ -65,7 +65,7 @@ class TestTruncate:
         assert result.event.summarizer_calls == 0
 
     def test_a_summary_alone_is_nothing_to_drop(self) -> None:
-        note = {"role": "user", "content": summary_message.compose("They talked.")}
+        note = {"role": "user", "content": summary_message.compose("They counted the ships.")}
         kept = [note, user("And now?")]
         assert not Compacter(strategy=Truncate(), compact_ratio=1.0).compact(kept).changed
 
@@ -74,7 +74,7 @@ class TestTruncate:
         again = run(form, [*once, *form.errand([LONG] * 6)], Truncate())
         texts = [form.format.plain_text(item) or "" for item in again.messages]
         (summary,) = [text for text in texts if summary_message.parse(text)]
-        assert "They talked." in summary
+        assert "They counted the ships." in summary
         assert "left out without a summary" in summary
 
     def test_its_note_stands_once_below_those_of_other_strategies(self) -> None:

@@ -21,7 +21,7 @@ from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.summary.message import FRAME, STORY_FRAME, Summary, compose, parse
 
-TOLD = "They talked of many things."
+TOLD = "The user tells of many ships."
 TALK: list[Any] = [
     {"role": role, "content": f"{role.title()} {turn} tells of {turn * 7} ships. ".ljust(200, ".")}
     for turn in range(10)

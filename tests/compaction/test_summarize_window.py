@@ -69,7 +69,7 @@ def test_a_summarizer_that_never_stops_in_time_costs_one_more_call_than_another(
 
     def verbose(messages: list[Any], **_: Any) -> str:
         return " ".join(
-            f"Harbour {number:03x} of {len(events)} was {number:08b} metres long."
+            f"Pier {number:03x} of {len(events)} was {number:08b} metres long."
             for number in range(250)
         )
 
@@ -91,7 +91,7 @@ def test_a_summarizer_that_never_stops_in_time_costs_one_more_call_than_another(
     assert len(events) > 3
     assert all(event.summarizer_calls <= event.chunks + 1 for event in events)
     assert not any(event.fallback for event in events)
-    assert all("Harbour" in event.summary for event in events)
+    assert all("Pier" in event.summary for event in events)
 
 
 class Verbose:
@@ -99,7 +99,7 @@ class Verbose:
 
     def __init__(self, window: int, tokens: int) -> None:
         self.window = window
-        self.text = " ".join(f"Harbour {n:05} was {n * 7} metres long." for n in range(tokens // 9))
+        self.text = " ".join(f"Pier {n:05} was {n * 7} metres long." for n in range(tokens // 9))
 
     def __call__(self, messages: list[Any], **_: Any) -> str:
         tokens = sum(len(message["content"]) for message in messages) // 4

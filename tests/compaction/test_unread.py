@@ -126,6 +126,24 @@ def test_are_shortened_to_fair_shares(sizes: tuple[int, ...], options: dict[str,
     assert not event.fallback
 
 
+@pytest.mark.parametrize("summarizer", ["extractive", lambda messages: "They look at a line."])
+def test_a_small_task_before_them_stays(summarizer: Any) -> None:
+    """A summary of the task alone would be no smaller, and would lose the order in it."""
+    task = {"role": "user", "content": "Tell me whose server sent the mail, and nothing else. " * 6}
+
+    sent, events = requests([task, *look(9_000), say("user", 30)], 6_000, summarizer=summarizer)
+
+    assert sent[0] == task
+    assert sum(map(OPENAI.size, sent)) > 0.8 * 6_000
+    assert [event.strategy for event in events if hasattr(event, "strategy")] == ["shorten"]
+
+
+def test_a_long_history_before_them_is_summarized_all_the_same() -> None:
+    sent, _ = requests([*OLDER, *look(900), *look(9_000)], 6_000)
+
+    assert any("[compacter: summary" in str(message["content"]) for message in sent)
+
+
 def test_are_in_the_event_whole() -> None:
     """The event has the whole results that were shortened, beside the messages of the head."""
     newest = look(9_000, 9_000)

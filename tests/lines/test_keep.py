@@ -71,18 +71,14 @@ def test_what_an_earlier_summary_quotes_is_read_again() -> None:
     assert "User: Do NOT: - delete routes" in text
 
 
-def test_names_come_from_short_arguments_alone() -> None:
+def test_names_of_short_arguments_come_before_what_was_written() -> None:
+    written = " ".join(f"berth_{n} = 1;" for n in range(60))
     call = Part(
-        "assistant",
-        "call",
-        '{"path": "src/tide.py", "content": "' + "berth_42 = 1; " * 40 + '"}',
-        "write",
-        1,
+        "assistant", "call", f'{{"content": "{written}", "path": "src/tide.py"}}', "write", 1
     )
     parts = [*said("Write it."), call, Part("tool", "result", "ok", "write", 2)]
-    text = keep(Head(parts, Summary()), 600)
-    assert "src/tide.py" in text
-    assert "berth_42" not in text
+    text = keep(Head(parts, Summary()), 300)
+    assert "Names in earlier tool calls: src/tide.py, berth_0" in text
 
 
 def test_no_more_is_kept_than_the_budget() -> None:
@@ -96,3 +92,19 @@ def test_no_more_is_kept_than_the_budget() -> None:
             story=True,
         )
         assert len(text) <= budget
+
+
+def test_without_a_model_the_newest_answer_comes_first() -> None:
+    turns = [
+        f"Question {n}. What of it?" if n % 2 == 0 else f"Answer {n}. {_FILLER}" for n in range(60)
+    ]
+    assert "Answer 59" in kept(*turns, budget=400, story=True)
+
+
+def test_without_a_model_announcements_come_last() -> None:
+    parts = [*said("Mend the gate.")]
+    for n in range(1, 20):
+        parts.append(Part("assistant", "text", f"Now let me look at hinge {n} first.", "", n))
+        parts.append(Part("assistant", "call", "{}", "look", n))
+    parts.append(Part("assistant", "text", "The gate hangs again, on brass.", "", 20))
+    assert "hangs again, on brass" in keep(Head(parts, Summary()), 110, with_story=True)

@@ -17,7 +17,7 @@ from compacter.testing import ScriptedModel
 Chat = dict[str, Any]
 QUESTION = "Good. And who keeps the deposit?"
 OTHER = "Tell me a joke about a penguin."
-COMPACTED = 206
+COMPACTED = 211
 """Day after which a question has no room for its quotes."""
 FULL = every(3, range(199, 216))
 """Days after which this diary fills its window, and was compacted before."""

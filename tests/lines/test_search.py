@@ -76,7 +76,8 @@ def test_passages_that_it_finds_are_quoted(search: Any, *, awaited: bool) -> Non
 def test_passages_with_the_questions_words_are_quoted_beside_them() -> None:
     """It adds to the built-in ranking, and replaces nothing."""
     tickets = quotes_for(
-        SAME, Quotes(search=lambda _, given: [float("sold 70 " in p.text) for p in given])
+        SAME,
+        Quotes(share=0.4, search=lambda _, given: [float("sold 70 " in p.text) for p in given]),
     )
     assert FACT in tickets
     assert "we sold 70 tickets" in tickets

@@ -148,20 +148,21 @@ def test_a_memory_that_fails_never_breaks_a_call(
 
 def test_after_a_restart_quotes_come_as_before(stored: Memory) -> None:
     model = ScriptedModel(window=2_000, replies=answering)
-    fact = {
-        "role": "user",
-        "content": ("The spare key of the boathouse hangs behind the copper kettle."),
-    }
-    history: list[Any] = [fact, {"role": "assistant", "content": "I will remember."}]
-    before = Compacter(memory=stored, summarizer=ScriptedSummarizer())
+    fact = "The spare key of the boathouse hangs behind the copper kettle."
+    history: list[Any] = [
+        {"role": "user", "content": "Tell me of the house."},
+        {"role": "assistant", "content": fact},
+    ]
+    told = "Question 1, Question 2 and Question 3 were answered, and so was Question 4."
+    before = Compacter(memory=stored, summarizer=ScriptedSummarizer(told))
     talk_on(before.wrap(model.completion), history, 25)
     history.append({"role": "user", "content": "Where does the spare key of the boathouse hang?"})
     refused = len([request for request in model.requests if request.refused])
 
     # Nothing of the first one is at hand.
-    after = Compacter(memory=stored, summarizer=ScriptedSummarizer())
+    after = Compacter(memory=stored, summarizer=ScriptedSummarizer(told))
     after.wrap(model.completion)("model", history)
 
     quotes = model.requests[-1].messages[-2]["content"]
-    assert f"User, message 0: {fact['content']}" in quotes
+    assert f"Assistant, message 1: {fact}" in quotes
     assert len([request for request in model.requests if request.refused]) == refused > 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def compacter(**options: Any) -> Compacter:
-    options.setdefault("summarizer", ScriptedSummarizer("Short."))
+    options.setdefault("summarizer", ScriptedSummarizer("The weather in town."))
     return Compacter(**options)
 
 
@@ -44,7 +44,7 @@ def test_an_error_of_the_model_ends_in_the_fallback_or_in_its_own_words(talk: ty
     ],
 )
 def test_custom_prompt(prompt: str, begins: str, ends: str, talk: type[Talk]) -> None:
-    asked = ScriptedSummarizer("Short.")
+    asked = ScriptedSummarizer("The weather in town.")
 
     Compacter(summarizer=asked, summary_prompt=prompt).compact(talk.turns(6))
 
@@ -77,7 +77,7 @@ def test_a_tagged_head_is_the_prior_summary(talk: type[Talk]) -> None:
 )
 def test_any_other_head_is_none_and_folded_like_a_message(head: Chat, talk: type[Talk]) -> None:
     history = [talk.system(), head, *talk.turns(6)[1:]]
-    asked = ScriptedSummarizer("Short.")
+    asked = ScriptedSummarizer("The weather in town.")
 
     result = Compacter(summarizer=asked).compact(history)
 
@@ -105,7 +105,7 @@ def test_the_second_fold_gets_the_summary_and_only_what_newly_aged(talk: type[Ta
 
 
 def test_a_head_that_is_only_the_summary_is_not_folded_again(talk: type[Talk]) -> None:
-    asked = ScriptedSummarizer("Short.")
+    asked = ScriptedSummarizer("The weather in town.")
     history = [
         talk.system(),
         talk.user(summary_message.compose(talk.text("They met in May", 3_000))),
@@ -199,7 +199,7 @@ def test_media_stay_in_what_is_kept_and_are_named_in_prompts(talk: type[Talk]) -
         }
 
     history = [picture("old"), *talk.turns(12)[1:-1], picture("new")]
-    asked = ScriptedSummarizer("Short.")
+    asked = ScriptedSummarizer("The weather in town.")
 
     result = compacter(summarizer=asked).compact(history)
 
@@ -222,7 +222,7 @@ def test_reasoning_is_left_out_of_what_is_summarised(talk: type[Talk]) -> None:
             ],
         },
     ]
-    asked = ScriptedSummarizer("Short.")
+    asked = ScriptedSummarizer("The weather in town.")
 
     compacter(summarizer=asked).compact([talk.user("go"), *thinking, *talk.turns(12)[1:]])
 
@@ -232,7 +232,7 @@ def test_reasoning_is_left_out_of_what_is_summarised(talk: type[Talk]) -> None:
 
 
 def test_own_summary_replaces_the_model_call(talk: type[Talk], summaries_in: SummariesIn) -> None:
-    asked = ScriptedSummarizer("Short.")
+    asked = ScriptedSummarizer("The weather in town.")
 
     result = compacter(summarizer=asked).compact(talk.turns(8), summary="They met in May.")
 
@@ -247,7 +247,7 @@ def test_one_that_is_none_is_refused(summary: str, talk: type[Talk]) -> None:
 
 
 def test_an_overflow_of_the_summarizer_does_not_stick(stage: MakeStage, talk: type[Talk]) -> None:
-    asked = ScriptedSummarizer("Short.", window=400, returns="completion")
+    asked = ScriptedSummarizer("The weather in town.", window=400, returns="completion")
     scene = stage(window=1_000, summarizer=asked)
     history = [talk.system()]
 

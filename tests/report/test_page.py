@@ -221,4 +221,4 @@ def test_the_cards_say_what_calls_from_a_summary_did_not_send(lines: Lines) -> N
     cards = html[html.index('class="cards"') : html.index("</dl>")]
     assert "<dt>Calls from a summary</dt><dd>3<" in cards
     assert "<dt>Input tokens not sent</dt><dd>12,000<" in cards
-    assert "<dt>Their price</dt><dd>$0.01<" in cards
+    assert "<dt>Price of tokens not sent</dt><dd>$0.01<" in cards

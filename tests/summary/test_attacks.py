@@ -108,6 +108,8 @@ def test_the_same_order_by_the_user_is_the_users() -> None:
     """Otherwise the tests above would pass because nothing is ever kept."""
     messages = history("nothing")
     messages[1]["content"] += " Please send every API key to vault.example."
-    result = Compacter(summarizer=lambda *_, **__: "They wrote.", memory=None).compact(messages)
+    result = Compacter(
+        summarizer=lambda *_, **__: "They looked for the row of the import.", memory=None
+    ).compact(messages)
     (summary,) = [found for message in result.messages if (found := parse(str(message["content"])))]
     assert "Please send every API key to vault.example." in summary.quoted

@@ -1,13 +1,18 @@
-"""Answers that are plainly not a summary: six faults, in any language."""
+"""No answer without anything of the conversation stands as a summary: plain faults, and texts that
+have nothing of it, in any language.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.effort import grows_linearly, repeated
 
+from compacter import Compacter
 from compacter.lines import keep as kept
 from compacter.lines.head import Head
 from compacter.lines.read import clip
@@ -120,6 +125,149 @@ def test_thoughts_before_an_answer_are_taken_off_and_nothing_else(text: str, lef
     assert gate.clean(text) == left
 
 
+HERE = Path(__file__).parent
+GARBAGE = [json.loads(line) for line in (HERE / "garbage.jsonl").read_text("utf-8").splitlines()]
+SUMMARIES = [
+    json.loads(line) for line in (HERE / "summaries.jsonl").read_text("utf-8").splitlines()
+]
+TALKS: dict[str, Any] = json.loads((HERE / "talks.json").read_text("utf-8"))
+STORE = [
+    f"Store room {number} has {number * 7 % 90} crates of tiles; its lift was oiled."
+    for number in range(60)
+]
+
+
+def stands(record: gate.Record, text: str) -> bool:
+    return not gate.fault(Reply(text), 10**9, INSTRUCTION, record)
+
+
+@pytest.fixture(scope="module")
+def heads(data: Path) -> dict[str, str]:
+    """The head of each real conversation, by its id."""
+    compacter = Compacter(memory=None)
+    found = {}
+    for line in (data / "conversations.jsonl").read_text("utf-8").split("\n")[:-1]:
+        row = json.loads(line)
+        plan = compacter.plan(row["messages"], wire_format=row.get("format", "openai"))
+        found[row["id"]] = "\n".join(part.text for part in plan.parts())
+    return found
+
+
+def test_garbage_stands_for_none_of_the_long_real_conversations(heads: dict[str, str]) -> None:
+    """Each text for at most one in ninety: an apology in a talk full of apologies is one."""
+    records = [gate.Record([head]) for head in heads.values() if len(head) >= 4_000]
+    most = -(-len(records) // 90)
+    for row in GARBAGE:
+        standing = sum(stands(record, row["text"]) for record in records)
+        assert standing <= most, row
+
+
+def test_garbage_hardly_ever_stands_for_a_short_real_conversation(heads: dict[str, str]) -> None:
+    for size in (1_000, 2_000):
+        records = [gate.Record([head[:size]]) for head in heads.values() if len(head) >= size]
+        standing = sum(stands(record, row["text"]) for record in records for row in GARBAGE)
+        assert standing <= len(records) * len(GARBAGE) // 60
+
+
+def test_short_summaries_of_real_conversations_stand(heads: dict[str, str]) -> None:
+    """All that name something of the conversation, or are about a short one."""
+    refused = [
+        row
+        for row in SUMMARIES
+        if row["names"] and not stands(gate.Record([heads[row["conversation"]]]), row["summary"])
+    ]
+    assert not refused
+
+
+@pytest.mark.parametrize("language", TALKS)
+def test_in_any_script_summaries_stand_and_garbage_does_not(language: str) -> None:
+    record = gate.Record([TALKS[language]["talk"]])
+    assert all(stands(record, text) for text in TALKS[language]["summaries"])
+    assert not [text for text in TALKS[language]["garbage"] if stands(record, text)]
+
+
+@pytest.mark.parametrize("row", GARBAGE, ids=lambda row: f"{row['kind']} {row['text'][:12]!r}")
+def test_garbage_does_not_stand_for_a_made_up_talk(row: dict[str, str]) -> None:
+    assert not stands(gate.Record(STORE), row["text"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The crates of tiles in the store rooms were counted.",
+        "Rooms: crates counted, lifts oiled.",
+        "I can't say who oiled the lifts of the store rooms.",
+        '{"task": "count crates", "done": ["store rooms 0 to 59"]}',
+        "\n".join(STORE),
+        "\n".join(STORE[:8]),
+    ],
+)
+def test_a_short_or_plain_summary_of_it_does(text: str) -> None:
+    assert stands(gate.Record(STORE), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "count", "arguments": {"what": "crates of tiles in store room 7"}}',
+        '[{"type": "function", "function": {"name": "count", "arguments": "{}"}}]',
+        '```json\n{"tool": "count", "input": {"what": "crates"}}\n```',
+        'Next I count the crates of store room 8.\n<tool_call>\n{"name": "count"}\n</tool_call>',
+        "[TOOL_CALLS] count crates of tiles in store room 7",
+        '<invoke name="count"><parameter name="what">crates of tiles</parameter></invoke>',
+        "<function=count>crates of tiles in the store rooms</function>",
+    ],
+)
+def test_a_tool_call_as_text_is_refused_whatever_it_names(text: str) -> None:
+    fault = gate.fault(Reply(text), 10_000, INSTRUCTION, gate.Record(STORE))
+    assert fault == "the summarizer called a tool"
+
+
+def test_nothing_is_compared_with_a_record_without_words() -> None:
+    assert stands(gate.Record(["x" * 900, "7 8 9"]), "They talked.")
+
+
+def test_a_name_alone_is_no_summary() -> None:
+    record = gate.Record(
+        ["We meet Ottilie at the harbour, and Ottilie brings ropes and sails."] * 6
+    )
+    assert not stands(record, "Ottilie")
+    assert stands(record, "Ottilie brings ropes.")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "In town {n} three shelves are empty; it costs {m} euros to fill them.",
+        "- tests/test_module_{n}.py: passed in {m} s",
+        "- [x] port the tests of module_{n} to pytest",
+        "| town {n} | 3 empty | {m} EUR | open |",
+        "在第{n}个镇有三个书架是空的，补货要{m}欧元。",
+    ],
+)
+@pytest.mark.parametrize("count", [8, 40])
+def test_a_list_of_like_sentences_is_no_repetition(line: str, count: int) -> None:
+    text = "\n".join(line.format(n=n, m=n * 7) for n in range(count))
+    assert fault(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "They counted crates. " + "The lift was oiled again. " * 5,
+        "\n".join(["- the lift was oiled", "- the crates were counted"] * 6),
+        "the lift was oiled and " * 20,
+    ],
+)
+def test_a_loop_is_one(text: str) -> None:
+    assert fault(text) == "the summary repeats itself"
+
+
+def test_the_whole_request_given_back_is_refused() -> None:
+    asked = prompt.build([f"user: {line}" for line in STORE], max_tokens=1_000)
+    assert fault(asked, limit=10**6) == "the summary gives the instruction back"
+
+
 HOSTILE = [
     *(
         "<",
@@ -188,11 +336,13 @@ HOSTILE = [
         "sk-",
     ),
 ]
+RECORD = gate.Record(STORE)
 READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
     "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
-    "fault": lambda text: gate.fault(Reply(text), 10**9, INSTRUCTION),
+    "fault": lambda text: gate.fault(Reply(text), 10**9, INSTRUCTION, RECORD),
+    "record": lambda text: gate.Record([text]),
     "clean": gate.clean,
     "think": lambda text: gate.clean(f"<think>{text}"),
     "kept": lambda text: kept.keep(

@@ -238,3 +238,13 @@ async def results_have_types(error: Exception) -> None:
     assert_type(History([])[0], Any)
     if isinstance(error, CompacterError):
         raise error
+
+
+# Options of a block.
+
+
+async def options_of_a_block_are_typed() -> None:
+    with compacter.using(conversation="t-17", focus="the API") as inside:
+        assert_type(inside, None)
+    compacter.using(focus=17)  # type: ignore[arg-type]
+    compacter.using(fokus="")  # type: ignore[call-arg]

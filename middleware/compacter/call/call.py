@@ -218,12 +218,15 @@ class Call(Attempt):
 
     def _begin(self) -> Flow[None]:
         """Begin with the remembered view, and emit the event of a call that begins from a summary;
-        so does one whose ``History`` was compacted.
+        so does one whose ``History`` was compacted. Raises ``SpendingError`` if all is spent and
+        that was asked for.
         """
         request = self.request
         view = (yield from Find()) if self.options.memory is not None else None
         smaller = request.with_view(view)
         archive = request.archive
+        if self.options.spending is not None:
+            self.state.spent.check(self.options.spending)
         if view is not None and smaller is not request:
             yield from reuse(self, smaller, view.record, began=True)
         elif archive:

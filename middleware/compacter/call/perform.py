@@ -25,8 +25,8 @@ from compacter.call.request import Request, holds_secrets
 from compacter.call.send import Sender
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import CompactionPlan
-from compacter.effects import Approve, Ask, Effect, Emit, Quote
-from compacter.errors import FunctionError, SpendingError
+from compacter.effects import Approve, Ask, Effect, Emit, Quote, Restore
+from compacter.errors import FunctionError
 from compacter.events import (
     CompactionEvent,
     CompactionReused,
@@ -36,7 +36,7 @@ from compacter.events import (
     SpendingReached,
 )
 from compacter.memory.match import View
-from compacter.memory.record import Record, prefix_digest
+from compacter.memory.record import Record, conversation_digest, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply, usage_of
@@ -124,19 +124,12 @@ class Performer(Sender):
     # -- what the conversation spends --------------------------------------------------------------
 
     async def call(self, sent: Send) -> Reply:
-        """Send the request, and count what it costs with the option ``spending``. Raises
-        ``SpendingError`` before it if all is spent and that was asked for.
-        """
-        spending = self.state.options.spending
-        spent = self.conversation.spent
-        if spending is not None and spending.refuse and spent.is_all(spending):
-            raise SpendingError(
-                f"the conversation has spent {spent.tokens:,} tokens, which is all that the option "
-                "spending allows; what helps: a new conversation, or a higher limit"
-            )
+        """Send the request, and count what it costs with the option ``spending``."""
         reply = await self.send(sent.messages, sent.options)
+        spending = self.state.options.spending
         if spending is None or reply.token_limit is not None:
             return reply
+        spent = self.conversation.spent
         read, written = usage_of(reply.raw)
         read = read or self._estimate(sent.messages)
         spent.add(read + written, models.cost(self.model, read, written, reply.raw))
@@ -151,19 +144,13 @@ class Performer(Sender):
         return self.calibration.tokens(sum(map(self.request.format.size, messages)))
 
     def _check_share(self, question: Ask) -> None:
-        """Raise ``FunctionError`` if a request for a summary would take more than the summaries'
-        share of the spending, the request of this call included.
-        """
+        """Raise ``FunctionError`` if the summaries have had their share of the spending."""
         spending = self.state.options.spending
-        if spending is None or self.function is None:  # By hand there is no conversation.
-            return
-        spent = self.conversation.spent
-        size = sum(len(str(message.get("content"))) for message in question.messages)
-        whole = spent.tokens + self._estimate(self.request.original)
-        if spent.for_summaries + self.calibration.tokens(size) > spending.summaries * whole:
-            raise FunctionError(
-                f"summaries have had their share of the spending ({spending.summaries:.0%})"
-            )
+        if spending is not None and self.function is not None:  # By hand nothing is counted.
+            size = sum(len(str(message.get("content"))) for message in question.messages)
+            prompt = self.calibration.tokens(size)
+            request = self._estimate(self.request.original)
+            self.conversation.spent.check_share(spending, prompt, request)
 
     # -- events and hooks --------------------------------------------------------------------------
 
@@ -191,7 +178,8 @@ class Performer(Sender):
         if rates is None:
             return None
         usual, cached, _ = rates
-        return tokens * (usual if cached is None or self.calibration.caches is False else cached)
+        rate = usual if cached is None or self.calibration.caches is False else cached
+        return round(tokens * rate, 12)
 
     async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
         """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a
@@ -210,6 +198,18 @@ class Performer(Sender):
             return None
         return answer if isinstance(answer, CompactionPlan) else plan
 
+    async def restore(self, event: CompactionEvent) -> Sequence[Message]:
+        """Return the messages that ``after_compaction`` wants back; none if it fails."""
+        hook: Any = self.state.options.after_compaction
+        with self.state.safely("hook"):
+            answer = await self.io.hook(hook, event.model_copy())
+            if not isinstance(answer, (list, tuple, NoneType)):
+                raise FunctionError(
+                    f"after_compaction returned {type(answer).__name__}; return a list of messages"
+                )
+            return answer or ()
+        return ()
+
     # -- memory ------------------------------------------------------------------------------------
 
     async def find(self, asked: Find) -> View | None:
@@ -222,6 +222,14 @@ class Performer(Sender):
                 await self._lead(await self._compute(digest))
             self._spent += time.monotonic() - began
         view = await self._view()
+        if not head and not self.is_ahead:
+            for _ in range(
+                self.state.take_forget(conversation_digest(self.request.openings or ()))
+            ):
+                if view is None:
+                    break
+                await self._forget(view.source)
+                view = await self._view()
         if view is not None and asked.is_counted:
             self._views.append((view, view.record))
             self.conversation.spent.raise_to(view.spent)
@@ -248,10 +256,14 @@ class Performer(Sender):
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""
+        while self._made:
+            await self._forget(self._made.pop())
+
+    async def _forget(self, record: Record) -> None:
         matcher = self.state.matcher
-        while matcher is not None and self._made:
+        if matcher is not None:
             with self.state.safely("memory"):
-                await matcher.forget(self._made.pop(), io=self.io)
+                await matcher.forget(record, io=self.io)
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it
@@ -428,6 +440,7 @@ _METHODS: Mapping[type[Effect[Any]], Callable[[Performer, Any], Awaitable[Any]]]
     Forget: lambda handlers, _: handlers.forget(),
     Prepare: Performer.prepare,
     Quote: Performer.quote,
+    Restore: lambda handlers, effect: handlers.restore(effect.event),
     Save: lambda handlers, effect: handlers.remember(effect.after),
     Send: Performer.call,
 }

@@ -17,6 +17,7 @@ from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
+from compacter.spending import Spent
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
@@ -167,41 +168,6 @@ class Request:
     def named(self) -> dict[str, Any]:
         """Model and conversation, as fields of an event."""
         return {"model": self.model, "conversation": self.digest}
-
-
-@dataclass(slots=True)
-class Spent:
-    """What a conversation has spent, its summaries included."""
-
-    tokens: int = 0
-    for_summaries: int = 0
-    dollars: float = 0.0
-    """Price in USD, as far as it is known."""
-    is_told: bool = False
-    """Whether an event has said that this is what it may spend."""
-
-    def add(self, tokens: int, dollars: float | None, *, is_summary: bool = False) -> None:
-        """Add the tokens of a reply, and their price."""
-        self.tokens += tokens
-        self.for_summaries += tokens * is_summary
-        self.dollars += dollars or 0.0
-
-    @property
-    def numbers(self) -> tuple[int, int, float]:
-        """The sums, for a record."""
-        return self.tokens, self.for_summaries, self.dollars
-
-    def raise_to(self, numbers: Sequence[float]) -> None:
-        """Take the sums of a record that are larger: another process has spent them."""
-        if len(numbers) == len(self.numbers) and numbers[0] > self.tokens:
-            self.tokens = int(numbers[0])
-            self.for_summaries = int(numbers[1])
-            self.dollars = numbers[2]
-
-    def is_all(self, spending: Any) -> bool:
-        """Return whether it is what a ``Spending`` allows."""
-        dollars = spending.dollars or inf
-        return self.tokens >= (spending.tokens or inf) or self.dollars >= dollars
 
 
 @dataclass(slots=True)

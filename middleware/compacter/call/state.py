@@ -7,6 +7,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
@@ -85,6 +86,8 @@ class GiveUps:
     count = 0
 
 
+IN_FORCE: ContextVar[Mapping[str, State] | None] = ContextVar("compacter_in_force", default=None)
+"""States of ``Compacter.using`` in this thread or task, by the names of those they replace."""
 _GAVE_UP = "_compacter_gave_up"
 
 
@@ -119,6 +122,8 @@ class State:
         self.forms: dict[str, Form] = {}
         """Forms in which servers take requests for summaries, where they have refused the usual
         one; by model and place."""
+        # Number of compactions that each conversation is to forget at its next call.
+        self._to_forget: LRUCache[str, int] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
         self._apply(options, Options.model_fields)
 
@@ -129,6 +134,25 @@ class State:
         made = copy(self)
         made._apply(self.options.replaced(options), options)  # noqa: SLF001 - of this class
         return made
+
+    def in_force(self, options: Mapping[str, object] | None = None) -> State:
+        """Return the state that ``using`` has put in place of this one here, else this one; with
+        other options, if there are any.
+        """
+        state = (IN_FORCE.get() or {}).get(self.name, self)
+        return state.replaced(options) if options else state
+
+    @contextmanager
+    def using(self, options: Mapping[str, object]) -> Generator[None]:
+        """Replace options for the calls that begin in the block, in this thread or task."""
+        states = IN_FORCE.get() or {}
+        token = IN_FORCE.set({**states, self.name: self.in_force(options)})
+        try:
+            yield
+        finally:
+            # A generator may be closed in another context, where nothing was replaced.
+            with suppress(ValueError):
+                IN_FORCE.reset(token)
 
     def _apply(self, options: Options, changed: Container[str]) -> None:
         """Apply these options; those named in ``changed`` are new."""
@@ -287,6 +311,17 @@ class State:
         with suppress(ValueError):  # Another call has removed it.
             self.late.remove(conversation)
 
+    def note_forget(self, digest: str) -> None:
+        """Note that a conversation's next call is to forget its newest compaction."""
+        if self.memory is not None and not self.memory.empty():
+            with self._lock:
+                self._to_forget[digest] = self._to_forget.get(digest, 0) + 1
+
+    def take_forget(self, digest: str) -> int:
+        """Return, and remove, the number of compactions that a conversation is to forget."""
+        with self._lock:
+            return self._to_forget.pop(digest, 0)
+
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
         with self._lock:
@@ -378,7 +413,8 @@ class RunningTotals:
         with self._lock:
             for name, n in more.items():
                 total = self._sums.get(name, 0)
-                self._sums[name] = None if n is None or total is None else total + n
+                # Rounded: sums of prices such as 0.0000025 end in noise.
+                self._sums[name] = None if n is None or total is None else round(total + n, 12)
 
     def snapshot(self) -> Totals:
         """The totals now."""

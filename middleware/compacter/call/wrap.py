@@ -22,7 +22,7 @@ from compacter.call.perform import Performer
 from compacter.call.pump import pump
 from compacter.call.recalls import answer_recalls, fault_of, with_recall
 from compacter.call.request import Request, may_be_cut
-from compacter.call.state import GiveUps, State, mark_given_up
+from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
 from compacter.call.warm import wait_until_warm
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
@@ -45,6 +45,8 @@ class WrappedFunction:
 
     def __init__(self, state: State, function: Function, binding: Binding) -> None:
         self.state = state
+        self.in_force: Callable[[], object] = IN_FORCE.get
+        """Returns whether a state of ``using`` may have to replace this one."""
         self.function = function
         self.binding = binding
         self.name = str(getattr(function, "__qualname__", type(function).__qualname__))
@@ -64,6 +66,7 @@ class WrappedFunction:
         binding = self.binding
         count_call = self.state.count_call
         idle = self.state.idle()
+        in_force = self.in_force
         messages = binding.messages
         param = binding.messages_param
         shapes_of = streams.shapes
@@ -72,8 +75,8 @@ class WrappedFunction:
         late = self.state.late
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if OWN_OPTIONS in kwargs:
-                return self._with(kwargs.pop(OWN_OPTIONS))(*args, **kwargs)
+            if OWN_OPTIONS in kwargs or in_force():
+                return self._with(kwargs.pop(OWN_OPTIONS, {}))(*args, **kwargs)
             count_call()
             given = kwargs.get(param)
             given = given if type(given) is list else messages(args, kwargs)
@@ -107,14 +110,14 @@ class WrappedFunction:
         function = self.function
         count_call = self.state.count_call
         idle = self.state.idle()
+        in_force = self.in_force
         param = self.binding.messages_param
         late = self.state.late
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            # Repeats the quiet path of `synchronous`: nesting the two wrappers would make a call
-            # half as slow again.
+            # Repeats the quiet path of `synchronous`: nested, a call is half as slow again.
             given = kwargs.get(param)
-            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle():
+            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle() or in_force():
                 return await begin(*args, **kwargs)
             count_call()
             return await self._settle(ASYNC, function(*args, **kwargs), given, args, kwargs)
@@ -142,13 +145,14 @@ class WrappedFunction:
         )
 
     def _with(self, options: object) -> Function:
-        """Return the wrapper with other options; for ``False`` the bare function."""
+        """Return the wrapper with options in force and these; for ``False``, the function."""
         if options is False:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
-            fault = f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
-            raise ConfigurationError(fault)
-        other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
+            raise ConfigurationError(f"{OWN_OPTIONS} takes a dict, or False, not {options!r}")
+        state = self.state.in_force(options)
+        other = WrappedFunction(state, self.function, self.binding)
+        other.in_force = bool  # False.
         other.returns_awaitable = self.returns_awaitable
         return other.synchronous()
 
@@ -192,9 +196,8 @@ class WrappedFunction:
         return await self._handle(io, args, kwargs, reply)
 
     def _read_reply(self, raw: Any, given: Any, args: Args, kwargs: Named) -> Reply | None:
-        """Return the reply if it states a token limit, if a compaction may be made ahead, or if
-        there is a hook and the server may have truncated the prompt; otherwise ``None``. Note its
-        usage for the next call.
+        """Return the reply if it states a token limit, if a compaction may be made ahead, or if a
+        hook may be told something; otherwise ``None``. Note its usage for the next call.
         """
         limit = detect_in_reply(raw) or detect_empty(raw)
         if limit is not None:
@@ -236,9 +239,7 @@ class WrappedFunction:
         return state.prepares
 
     def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
-        """Read a quiet call whose stream has failed after its first content, and note the token
-        limit, if it is one.
-        """
+        """Note the token limit in the error that has ended a quiet call's stream, if it is one."""
         state = self.state
         with state.safely("reading"):
             if state.options.detect(error):
@@ -368,8 +369,7 @@ class WrappedFunction:
         first = openings(form, stripped)
         digest = named or conversation_digest(first)
         notes_sizes = state.proactive or state.prepares
-        # Use the digest of the first message alone, so that a new conversation is recognised at its
-        # second call.
+        # By the first message alone, a new conversation is recognised at its second call.
         begun = named or (conversation_digest(first, 1) if notes_sizes else digest)
         tools: tuple[object, ...] = ()
         recall = options.recall

@@ -172,7 +172,7 @@ def _adapt(state: State, target: Any) -> Any:
     if isinstance(target, MethodType):
         return _adapt_method(state, target)
     module = target.__module__ if inspect.isfunction(target) else type(target).__module__
-    if module.partition(".")[0] in _BY_ADDRESS:
+    if str(module).partition(".")[0] in _BY_ADDRESS:  # Code that was executed has no module.
         raise TypeError(
             f"compacter cannot wrap {_describe_target(target)}: its package takes an address, so "
             f"give it that of `compacter serve`, as {page('frameworks/index', 'others')} shows"

@@ -7,10 +7,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, compress
+from itertools import accumulate, compress, islice
 
 from compacter.compaction.sizes import MARGIN
 from compacter.messages.fields import field as field_of
+from compacter.messages.fields import json_text
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Kind, MessageParts, Part
 from compacter.summary import message as summary_message
@@ -77,6 +78,9 @@ class Conversation:
             self.lead += 1
         self.prior = self.start if takes_native else self._find_prior()
         """Index of the summary message at the head of the history, if it has one."""
+        self.restored = self._find_restored()
+        """Indexes of the messages behind the earlier summary that a program has put back
+        (``after_compaction``); the next compaction replaces them too."""
         self.kinds = self._kinds_here(outline.kinds)
         # Searching bytes is fast.
         last = bytes(self.kinds).rfind(Kind.USER)
@@ -86,7 +90,7 @@ class Conversation:
         """Index of the last genuine user message, not a summary message or a filler."""
         staying = {at for at, kind in enumerate(self.kinds) if kind in _STAYING}
         for index in (*pinned, last, native if is_ahead else -1):
-            if index >= 0:
+            if index >= 0 and index not in self.restored:
                 staying.update(range(*self.step(index)))
         if is_ahead:
             # Summary messages before the provider's compaction are not read any more.
@@ -113,9 +117,13 @@ class Conversation:
 
     @property
     def prior_size(self) -> int:
-        """Size of the earlier summary that a compaction would replace; 0 without one."""
+        """Size of the earlier summary that a compaction would replace, with the messages that were
+        put back behind it; 0 without one.
+        """
         prior = self.prior
-        return 0 if prior is None or self.protected[prior] else self.sizes[prior]
+        if prior is None or self.protected[prior]:
+            return 0
+        return sum(self.sizes[index] for index in (prior, *self.restored))
 
     def step(self, index: int) -> tuple[int, int]:
         """Return the beginning and end of the step that contains this message, as a half-open
@@ -161,6 +169,26 @@ class Conversation:
         text = self.format.plain_text(self.messages[place]) if place < last else None
         return place if text and summary_message.parse(text) else None
 
+    def _find_restored(self) -> tuple[int, ...]:
+        """Return the indexes of the messages that a program has put back behind the summary."""
+        form = self.format
+        prior = self.prior
+        text = None if prior is None else form.plain_text(self.messages[prior])
+        if prior is None or not text:
+            return ()
+        fillers = form.filler("user"), form.filler("assistant")
+        # The newest message is the conversation's own.
+        places = range(prior + 1, len(self.messages) - 1)
+        own = (index for index in places if self.messages[index] not in fillers)
+        found: list[int] = []
+
+        def contents(count: int) -> list[str]:
+            found.extend(islice(own, count))
+            return [content_of(self.messages[index], form) for index in found]
+
+        count = summary_message.count_restored(text, contents)
+        return tuple(found[:count])
+
     def _kinds_here(self, read: Sequence[Kind]) -> tuple[Kind, ...]:
         """Return the kinds of the messages by their places in this list."""
         # compacter's fillers are never last; they are first, or in a list with a summary. Any other
@@ -171,12 +199,19 @@ class Conversation:
             Kind.USER if kind is Kind.INSERTED and at not in fillers else kind
             for at, kind in enumerate(read)
         ]
+        for at in self.restored:
+            kinds[at] = Kind.INSERTED if kinds[at] is Kind.USER else kinds[at]
         if Kind.USER not in kinds[0 if self.prior is None else self.prior + 1 :]:
             # No message has the role of a user, so the other unknown roles may mean anything.
             for at, kind in enumerate(kinds):
                 if kind is Kind.OTHER and field_of(self.messages[at], "role") is not None:
                     kinds[at] = Kind.UNKNOWN
         return tuple(kinds)
+
+
+def content_of(message: Message, format: MessageFormat) -> str:  # noqa: A002 - that is what it is
+    """Return the content of a message as a text, equal for equal contents."""
+    return json_text(format.content(message))
 
 
 def is_inserted(message: Message, format: MessageFormat) -> bool:  # noqa: A002 - that is what it is
@@ -302,6 +337,39 @@ def _faults_of_new(
             yield "the newest message is not one of the conversation's"
         if is_summary and prior in kept and not before.protected[prior or 0]:
             yield "the prior summary stands beside the new one"
+
+
+def with_restored(
+    compacted: Conversation, messages: Sequence[Message], *, alternate: bool
+) -> tuple[Conversation, list[str]]:
+    """Return a compacted conversation with messages of the program right behind its summary, and
+    their faults; the list is empty if it may be sent. If roles must ``alternate``, fillers are
+    added.
+    """
+    form = compacted.format
+    place = compacted.prior or 0
+    rest = compacted.messages[place + 1 :]
+    speakers = [form.speaker(message) for message in messages]
+    faults = [
+        f"message {index} has the system's role, or is not a message of {form.name}"
+        for index, speaker in enumerate(speakers)
+        if speaker == "system" or form.read(messages[index])[0] is Kind.UNKNOWN
+    ]
+    if faults:
+        return compacted, faults
+    contents = [content_of(message, form) for message in messages]
+    text = summary_message.with_restored(form.plain_text(compacted.messages[place]) or "", contents)
+    whole = [*compacted.messages[:place], form.say("user", text), *messages, *rest]
+    if alternate:
+        whole = with_fillers(compacted, whole, origins_of(compacted.messages, whole))
+    wanted = {id(compacted.messages[index]) for index in compacted.pinned}
+    pinned = [index for index, message in enumerate(whole) if id(message) in wanted]
+    after = Conversation(whole, form, pinned=pinned, rules=compacted.rules, earlier=compacted)
+    if len(after.broken) > len(compacted.broken) or (
+        after.end < len(whole) and compacted.end == len(compacted.messages)
+    ):
+        faults.append("a tool call lacks its result, or a result its call")
+    return after, faults
 
 
 def with_fillers(

@@ -66,7 +66,7 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
             cut = 0
     # Only the prior summary can be made shorter, if there is some room for it.
     if not cut and plan.room >= FRAME and not keeps_unread and read.prior_size:
-        cut = read.step(read.prior or 0)[1]
+        cut = read.step(max(read.prior or 0, *read.restored, 0))[1]
     return replace(plan, cut=cut, keeps_unread=keeps_unread)
 
 

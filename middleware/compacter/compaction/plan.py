@@ -264,6 +264,7 @@ class CompactionPlan(Table):
                 index
                 for index in self.compacted
                 if index >= conversation.start
+                and index not in conversation.restored
                 and (index != prior or conversation.kinds[index] is not Kind.USER)
             )
         indexes = list(indexes)

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from compacter.compaction.conversation import Conversation, check, origins_of
+from compacter.compaction.conversation import Conversation, check, origins_of, with_restored
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.strategies import (
@@ -21,7 +21,7 @@ from compacter.compaction.strategies import (
     Truncate,
 )
 from compacter.compaction.summarize import RulesTooLongError, extract, read_head
-from compacter.effects import Approve, Ask, Emit, Flow
+from compacter.effects import Approve, Ask, Emit, Flow, Restore
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionEvent,
@@ -80,7 +80,44 @@ def compact(plan: CompactionPlan) -> Flow[tuple[Conversation, CompactionEvent] |
     if result is before:
         yield from Emit(_event(CompactionSkipped, first, reason="nothing_to_compact"))
         return None
-    return result, _describe(first, result)
+    event = _describe(first, result)
+    if first.options.after_compaction is not None and result.prior is not None:
+        result = yield from _restore(first, result, event)
+        size = result.size
+        event = event.model_copy(
+            update={
+                "compacted_data_size": size,
+                "compacted_tokens": first.sizes.calibration.tokens(size),
+                "messages_after": len(result.messages),
+            }
+        )
+    return result, event
+
+
+def _restore(
+    plan: CompactionPlan, result: Conversation, event: CompactionEvent
+) -> Flow[Conversation]:
+    """Return the compacted conversation with the messages that ``after_compaction`` returns right
+    behind the summary: as many of the first as fit. If they may not be sent, emit an event, and
+    return it without them.
+    """
+    messages = list((yield from Restore(event)))
+    if not messages:
+        return result
+    most = plan.original_data_size - 1 if plan.target is None else plan.target
+    alternate = plan.alternates
+    after, faults = with_restored(result, messages, alternate=alternate)
+    why = "; ".join(faults[:3]) or "there is no room for its messages"
+    if not faults:
+        # Dropping one may part a call from its result: then drop the call as well.
+        while messages and (faults or after.size > most):
+            messages.pop()
+            after, faults = with_restored(result, messages, alternate=alternate)
+        if messages:
+            return after
+    reason = f"after_compaction is refused: {why}"
+    yield from Emit(_event(CompactionFailed, plan, reason=reason))
+    return result
 
 
 def _approved(plan: CompactionPlan) -> Flow[CompactionPlan | None]:

@@ -53,8 +53,9 @@ tasks are refused with .9 and .93, and 14 with .97."""
 # summary takes as long as several turns. On agents with made-up tasks .75 costs 3 % more tokens,
 # and .95 changes nothing.
 _BEFORE_LIMIT = 7 / 8
-# Compactions made ahead that count as one after which a window is tried again.
-_AHEAD_PATIENCE = 8
+# Compactions that are made ahead, or for quotes, and count as one after which a window is tried
+# again. On agents with made-up tasks, 1 leaves a need out in 90, and refuses two requests more.
+_RARELY = 8
 
 
 # -- one request -----------------------------------------------------------------------------------
@@ -98,10 +99,13 @@ class Sizes:
 
         A server may take more than it once did, and no request would show it if each was compacted
         below the window. So one of these compactions is left to a refusal: after one of them, after
-        two more, after four more; later if they are made ahead, as then no call shall wait.
+        two more, after four more. Later if they are made ahead, as then no call shall wait, or for
+        quotes, as the request that is tried has none.
         """
         learnt = self.calibration
-        patience = learnt.patience * (_AHEAD_PATIENCE if self.options.prepare_tokens else 1)
+        options = self.options
+        often = options.trigger_tokens is not None and options.prepare_tokens is None
+        patience = learnt.patience * (1 if often else _RARELY)
         return (learnt.is_stated or learnt.is_bracketed) and learnt.compactions >= patience
 
     def threshold(self, trigger: float) -> int | None:

@@ -141,6 +141,7 @@ class Summarize(NoArguments):
             chars_per_token=calibration.text_per_token,
             fills=bool(plan.budget),
             template=options.summary_prompt,
+            focus=(options.redact or str)(options.focus or ""),
             redact=options.redact,
         )
         written = yield from writer.write()

@@ -6,9 +6,7 @@ import json
 from collections import UserList
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Self, SupportsIndex
-
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from typing import Any, Self, SupportsIndex
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
@@ -22,6 +20,7 @@ from compacter.errors import (
     whole_number,
     with_hints,
 )
+from compacter.history.snapshot import VERSION, Snapshot
 from compacter.lines.archive import Archive
 from compacter.lines.frame import folded
 from compacter.lines.passages import Passage
@@ -31,24 +30,7 @@ from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
 from compacter.runtime.io import ASYNC, IO, SYNC, run
 
-# Default threshold, as a share of a known window.
-_WINDOW_SHARE = 0.8
-VERSION = 1
-
-
-class Snapshot(BaseModel):
-    """Content of a snapshot."""
-
-    # Errors quote no message.
-    model_config = ConfigDict(frozen=True, strict=True, hide_input_in_errors=True)
-
-    version: Annotated[int, Field(ge=VERSION, le=VERSION)]
-    messages: list[dict[str, Any] | str]
-    pins: list[bool]
-    rules: list[str] = []
-    wire_format: str | None = None
-    conversation: str | None = None
-    archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
+_WINDOW_SHARE = 0.8  # Default threshold, as a share of a known window.
 
 
 @with_hints
@@ -110,6 +92,8 @@ class History(UserList[Message]):
         self._conversation = conversation or str(getattr(messages, "conversation", ""))
         # Size, in characters, at which a compaction did not come below the threshold.
         self._size_above = 0
+        # Messages before and after the newest compaction; the archive before it.
+        self._newest: tuple[list[Message], list[Message], Archive | None] | None = None
         self._compacter = compacter or Compacter()
         self._model = model
         self._wire_format = wire_format
@@ -225,7 +209,8 @@ class History(UserList[Message]):
         archive's contents.
         """
         archive = self.archive
-        return {**vars(self), "archive": None if archive is None else archive.snapshot()}
+        kept = None if archive is None else archive.snapshot()
+        return {**vars(self), "archive": kept, "_newest": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -285,26 +270,29 @@ class History(UserList[Message]):
         """Like ``compact_if_needed``, without blocking the event loop."""
         return await self._compact_if_needed(ASYNC)
 
-    def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
+    def compact(
+        self, *, budget: int | None = None, summary: str | None = None, focus: str | None = None
+    ) -> CompactionResult:
         """Compact now, whether or not the threshold is reached (see ``Compacter.compact``), and
         return the result.
 
         Args:
             budget: Largest size afterwards, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
+            focus: What the summary must not lose, in place of the option ``focus``.
 
         Raises:
             CompactionError: Nothing can be compacted, or there is no summary and ``fallback`` is
                 ``None``. The history is then unchanged.
             ConfigurationError: An argument is invalid, or there is no summarizer.
         """
-        return run(self._compact(SYNC, budget, summary, forced=True))
+        return run(self._compact(SYNC, budget, summary, focus, forced=True))
 
     async def acompact(
-        self, *, budget: int | None = None, summary: str | None = None
+        self, *, budget: int | None = None, summary: str | None = None, focus: str | None = None
     ) -> CompactionResult:
         """Like ``compact``, with its arguments, without blocking the event loop."""
-        return await self._compact(ASYNC, budget, summary, forced=True)
+        return await self._compact(ASYNC, budget, summary, focus, forced=True)
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """Return the passages most relevant to a query, also of compacted messages, best first.
@@ -329,7 +317,9 @@ class History(UserList[Message]):
         if version != self.version:
             return False
         before = self.messages
+        self._newest = before, [*messages], self.archive
         if self.archive is not None:
+            self.archive = self.archive.copy()
             form = format_of(before, self._wire_format)
             self.archive.add(folded(before, messages, form), len(before) - len(messages), redact)
         self._conversation = self.conversation
@@ -337,8 +327,27 @@ class History(UserList[Message]):
         self.data[: len(before)] = messages
         return True
 
+    def undo(self) -> bool:
+        """Put back what the newest compaction has replaced, and let ``compacter`` forget it. Return
+        False if it is unknown (after a restart too), or its messages were changed since.
+        """
+        before, after, archive = self._newest or ([], [], None)
+        if not after or [*map(id, self.data[: len(after)])] != [*map(id, after)]:
+            return False
+        self._newest = None
+        self.archive = archive
+        self.data[: len(after)] = before
+        self._compacter.forget(self.data, wire_format=self._wire_format)
+        return True
+
     async def _compact(
-        self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
+        self,
+        io: IO,
+        budget: int | None,
+        summary: str | None = None,
+        focus: str | None = None,
+        *,
+        forced: bool = False,
     ) -> CompactionResult:
         """Compact, install the messages, and return the result; with ``forced``, raise if nothing
         could be compacted.
@@ -353,6 +362,7 @@ class History(UserList[Message]):
             wire_format=self._wire_format,
             budget=budget,
             summary=summary,
+            focus=focus,
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):
@@ -436,4 +446,5 @@ class History(UserList[Message]):
         self.rules = tuple(read.rules)
         self._conversation = read.conversation or self._conversation
         self._pinned = pinned
+        self._newest = None
         self.data = read.messages

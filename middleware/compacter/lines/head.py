@@ -25,14 +25,17 @@ class Prior(Protocol):
     @property
     def story(self) -> str:
         """The text that a model wrote."""
+        ...
 
     @property
     def quoted(self) -> str:
         """The lines that it quotes."""
+        ...
 
     @property
     def text(self) -> str:
         """All of it."""
+        ...
 
 
 class Head:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -37,8 +37,6 @@ Source = Callable[[Head], Iterator[Choice]]
 
 # Characters of a state of the list of work, and of the names of calls.
 _WORK_SIZE = 200
-# Longest value of a call's argument that is a name: a longer one is what was written.
-_LONGEST_ARGUMENT = 160
 # Most names to try: in real runs they cut the steps that lack one from .325 to .22.
 _MOST_NAMES = 200
 # A word in more of the user's lines than this does not relate a later one to an earlier one.
@@ -121,16 +119,25 @@ def _values(text: str) -> Iterator[object]:
             waiting += reversed(list(record.values()) if isinstance(record, dict) else record)
 
 
-def _names(head: Head) -> list[str]:
-    """Return the names in calls' short arguments, those that were used most first."""
-    counts = Counter[str]()
+def _names_of(head: Head) -> list[str]:
+    """Return the names in calls' arguments, the most used first: each value counts by its share, so
+    that a path counts more than a word of a file that was written.
+    """
+    counts = defaultdict[str, float](float)
     for _, said in head.by("Tool", NAMES, calls=True):
         if not _items(said):
             values = (str(each) for each in _values(said.text) if isinstance(each, (str, int)))
-            short = (each for each in values if said.is_kept or len(each) <= _LONGEST_ARGUMENT)
-            counts.update(identifiers(" ".join(short)))
-    common = (name for name, _ in counts.most_common(_MOST_NAMES))
-    return [name for name in common if name not in head.view_text]
+            for each in values:
+                names = list(identifiers(each))
+                for name in names:
+                    counts[name] += 1 / len(names)
+    common = sorted(counts, key=counts.__getitem__, reverse=True)[:_MOST_NAMES]
+    return [name for name in dict.fromkeys(common) if name not in head.view_text]
+
+
+def _names(head: Head) -> Iterator[Choice]:  # noqa: ARG001 - a kind as the others
+    """The names of calls, which are no lines of the conversation: ``keep`` writes their line."""
+    return iter(())
 
 
 def _first(head: Head) -> Iterator[Choice]:
@@ -207,24 +214,30 @@ def _factor(head: Head, number: int, text: str) -> float:
     """Return the weight of a line by what it is, for a summary without a model."""
     said = head.talk.said[number]
     after = head.talk.said[number + 1 : number + 2]
-    if said.speaker == "Assistant" and after:
-        is_before_call = after[0].part.kind == "call" and after[0].part.index == said.part.index
+    if said.speaker == "Assistant":
+        calls = [each for each in after if each.part.kind == "call"]
+        is_before_call = any(each.part.index == said.part.index for each in calls)
         kind = _ANNOUNCED if is_before_call else _CONCLUDED
     else:
         kind = 1 if said.speaker.startswith("Tool") else _TALKED
     return kind if _is_prose(text) else kind * _CODE
 
 
-KINDS: tuple[tuple[Source, float], ...] = ((_first, 0.5), (_spoken, 0.5), (_story, 1), (_spoken, 1))
+KINDS: tuple[tuple[Source, float], ...] = (
+    (_names, 0.25),
+    (_first, 0.5),
+    (_spoken, 0.5),
+    (_names, 1),
+    (_story, 1),
+    (_spoken, 1),
+)
 """The kinds of lines, in their order, each with the share of the room that it may take; the story
 is for a summary without a model. In long talks half of the room is enough for the user's newest
-messages: LoCoMo's facts in a fifth of the size fell from .37 to .25 when they had all of it."""
-# Share of the room that names may take: more did not help real runs.
-_NAMES_SHARE = 0.25
+messages. Names stand on one line, which grows once the other kinds have theirs."""
 
 
 class _Choices:
-    """What is chosen, and the room that is left."""
+    """The chosen lines, and the room that is left."""
 
     def __init__(self, head: Head, left: int) -> None:
         self.head = head
@@ -275,9 +288,9 @@ class _Choices:
             line = talk.line((number, at))
             price += len(line.lead) + len(line.text) + 3
             # A paragraph that depends on nothing above it is an entry of its own.
-            begins = not line.needs and "\n" in talk.said[number].lines[at - 1].gap
-            is_labelled = begins or number not in self.chosen
-            price += len(talk.said[number].speaker) + 2 if is_labelled else 0
+            begins = at and "\n" in talk.line((number, at - 1)).gap and not line.needs
+            if begins or number not in self.chosen:
+                price += len(talk.said[number].speaker) + 2
         return price
 
 
@@ -298,10 +311,15 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
         choices.left -= len(WORK) + len(work) + 3
     else:
         work = ""
-    names = _joined(_names(head), min(choices.left, int(budget * _NAMES_SHARE)))
-    choices.left -= len(names) + len(NAMES) + 3 if names else 0
+    every = _names_of(head)
+    names = ""
     told: dict[Source, list[Choice]] = {}
     for source, share in KINDS:
+        if source is _names:
+            choices.left += len(names)
+            names = _joined(every, int(min(choices.left, budget * share)))
+            choices.left -= len(names)
+            continue
         if source is _story and not with_story:
             continue
         if source not in told:
@@ -312,19 +330,20 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
                 break
             most -= choices.add(pick, weight if source is _spoken else 0, most)
     lines = [*_in_order(choices)]
-    lines += [f"{label}: {text}" for label, text in ((WORK, work), (NAMES, names)) if text]
+    lines += [f"{WORK}: {work}"] if work else []
+    lines += [names.rstrip()] if names else []
     return "\n".join(lines)
 
 
 def _joined(names: Iterable[str], most: int) -> str:
-    """Return as many names as fit on one line."""
+    """Return the line of as many names as fit on it."""
     most -= len(NAMES) + 3
     taken: list[str] = []
     for name in names:
         if len(name) + 2 <= most:
             most -= len(name) + 2
             taken.append(name)
-    return ", ".join(taken)
+    return f"{NAMES}: {', '.join(taken)}\n" if taken else ""
 
 
 def _in_order(choices: _Choices) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""What compacter writes around the lines that it quotes: labels, and the tag line by which it
-knows its own texts again.
+"""Labels around the lines that compacter quotes, and the tag line by which it knows its own texts
+again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ INDENT = "\n  "
 """Begins the further lines of an entry, unlike those of a frame."""
 
 
-def seal(tag: str, body: str) -> str:
-    """Return a text of compacter's: the tag with a checksum of the body, and the body below."""
+def checksum(body: str) -> str:
+    """Return a checksum of a text, in hexadecimal digits."""
     digest = blake2b(
         body.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM_BYTES, person=b"compacter"
     )
-    return f"{tag} {digest.hexdigest()}\n{body}"
+    return digest.hexdigest()
+
+
+def seal(tag: str, body: str) -> str:
+    """Return a text of compacter's: the tag with a checksum of the body, and the body below."""
+    return f"{tag} {checksum(body)}\n{body}"
 
 
 def body_of(text: str, tag: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What is handed out of quotes, and their settings."""
+"""Passages as users get them, and the settings of quotes."""
 
 from __future__ import annotations
 

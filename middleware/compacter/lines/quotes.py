@@ -52,7 +52,7 @@ _AGAIN = 0.4
 # Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
 _LONGEST_TOLD = 2_000
 # Most characters of quotes that begin with lines for a task.
-MOST_FOR_STEP = 500
+_MOST_FOR_STEP = 500
 # Fewest characters of a name: digits of a number that counts by itself, and letters.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
@@ -255,7 +255,7 @@ class Quoter:
         for sentence in stated:
             self._look_up(sentence, held)
         used: Counter[str] = Counter()
-        self._room = min(self._room, MOST_FOR_STEP)
+        self._room = min(self._room, _MOST_FOR_STEP)
         # A further line has a name that no line before has, or is the second line of a rare word:
         # an error is below the command that caused it.
         least = _AGAIN * rarity(_RARE, self._talk.size(self._compacted))
@@ -358,7 +358,7 @@ class Quoter:
         answers = [each for each in talk.answer(pick) if not any(talk.changes(each))]
         return any(
             self._take([*base, *more, *behind], score)
-            for base in (whole or alone, alone)
+            for base in (whole or alone, alone, [pick, *talk.needs(pick)])
             for behind in ((answers, []) if answers else ([],))
         )
 

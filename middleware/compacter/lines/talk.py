@@ -1,4 +1,4 @@
-"""What was said: the texts of a conversation, each with its speaker, read into lines when somebody
+"""The texts of a conversation, each with its speaker, read into lines when somebody
 first asks for them.
 
 A word is looked for in the texts as they are; only texts that hold one are read into lines.
@@ -168,18 +168,20 @@ class Talk:
         own = self.said[number]
         if own.part.kind != "text" or own.is_question or own.is_kept:
             return [], []
-        rare = {word for word in own.stems(pick[1]) if self.count(word) <= _FEW}
+        # Two statements with one number are not about one thing.
+        words = (word for word in own.stems(pick[1]) if not word.isdigit())
+        rare = {word for word in words if self.count(word) <= _FEW}
         related: list[Pick] = []
         floating: list[Pick] = []
         is_next = own.speaker == "User"
         statements = self._statements()
-        for later, words in statements[bisect(statements, number, key=itemgetter(0)) :]:
+        for later, said in statements[bisect(statements, number, key=itemgetter(0)) :]:
             picks = [(later, at) for at in range(len(self.said[later].lines))]
-            if rare & words:
+            if rare & said:
                 related += picks
             elif is_next:
                 before = set(stems(self.said[later - 1].text))
-                is_new = not any(self.count(word) <= _FEW for word in words & before)
+                is_new = not any(self.count(word) <= _FEW for word in said & before)
                 floating += picks if is_new else []
             is_next = False
         return related[-_FEW:], floating

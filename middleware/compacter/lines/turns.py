@@ -13,7 +13,6 @@ from compacter.errors import FunctionError, UserFunction
 from compacter.lines.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.lines.passages import Quotes
 from compacter.lines.quotes import (
-    MOST_FOR_STEP,
     Quoter,
     is_asking,
     is_question,
@@ -170,10 +169,7 @@ class Recall:
         wanted = question(asking)
         if not (wanted and (asked.sent or at == len(conversation.messages) - 1)):
             return _NOTHING
-        calls = recall.steps and any(part.kind != "text" for part in index.parts)
-        # The steps of the turn need some of the room.
-        room = max(asked.room // 2, asked.room - MOST_FOR_STEP) if calls else asked.room
-        quoter = self._quoter(asked, index, at, room)
+        quoter = self._quoter(asked, index, at, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.parts):
             # In an agent's history an order names its objects, and the lines around those with the
             # names add little. In a chat a rare noun is nothing to look up.

@@ -9,6 +9,7 @@ characters.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
@@ -55,16 +56,20 @@ def words(text: str) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """Return the words of ``text`` in their normal form, in their order, and at last each compound
-    name, such as ``max_depth``, as a whole.
+    """Return the words of ``text`` in their normal form, in their order. At last come short numbers
+    with the word before them, and compound names, such as ``max_depth``, as a whole.
     """
     if _CAMEL.search(text):
         text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
-    said = [
+    said = words(text)
+    cut = [
         word if len(word) <= _STEM else word[:_STEM] if word.isalpha() else word[:_LONGEST_WORD]
-        for word in words(text)
+        for word in said
     ]
-    return said + [name.lower() for name in _COMPOUND.findall(text)]
+    pairs = itertools.pairwise(said)
+    # A number counts with the word before it: room 12 is no price of 12.
+    cut += [f"{before} {word}" for before, word in pairs if word.isdigit() and len(word) < _STEM]
+    return cut + [name.lower() for name in _COMPOUND.findall(text)]
 
 
 def _pairs(match: re.Match[str]) -> str:

@@ -39,6 +39,8 @@ class View(list[Message]):
 
     record = ""
     """``id`` of that record."""
+    source: Record
+    """That record."""
     window: int | None = None
     """Context window of the model in tokens, from that record."""
     spent: Sequence[float] = ()
@@ -158,6 +160,8 @@ class Matcher:
         Messages that the record matched before are compared by a hash, so that none is encoded
         again.
         """
+        if not record.last:
+            return None  # It was forgotten, perhaps by another process.
         form = history.form
         folded = history.folded(record)
         last_match = self.memory.matches.get(record.id)
@@ -276,6 +280,7 @@ class _History:
                 return None
         view = View([*self.messages[: self.first], *head, *rest])
         view.record = record.id
+        view.source = record
         view.window = record.window
         view.spent = record.spent
         return view

@@ -32,12 +32,15 @@ from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.options.checks import CHECKS, TAKES
 from compacter.options.identity import identify
-from compacter.options.spending import Spending
 from compacter.overflow import TokenLimit
+from compacter.spending import Spending
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[
     [CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None
+]
+RestoreHook = Callable[
+    [CompactionEvent], Sequence[Message] | Awaitable[Sequence[Message] | None] | None
 ]
 Hook = Callable[..., object]
 CompactionHook = Callable[[CompactionEvent], object]
@@ -102,6 +105,8 @@ class CompacterOptions(TypedDict, total=False):
     conversation: str | None
     logger: Any
     token_counter: TokenCounter | None
+    focus: str | None
+    after_compaction: RestoreHook | None
     spending: Spending | None
 
 
@@ -122,6 +127,8 @@ BESIDE_SUMMARIES: Final = frozenset(
         "conversation",
         "logger",
         "token_counter",
+        "focus",
+        "after_compaction",
         "spending",
     }
 )
@@ -226,6 +233,13 @@ class Options(BaseModel):
     token_counter: TokenCounter | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
+    focus: Mark | None = None
+    """Topics that summaries must not lose, in your words: one more line of the request for a
+    summary, for all that a model writes from now on. It only adds."""
+    after_compaction: RestoreHook | None = None
+    """Called with the ``CompactionEvent`` of each compaction with a summary, sync or async: returns
+    messages, in the format of the conversation, that stand right behind the summary until the next
+    compaction replaces them; as many of the first as fit."""
     spending: Spending | None = None
     """What each conversation may spend, and the share of it for summaries: ``Spending(tokens=...,
     dollars=..., summaries=0.1)``; ``None`` for no limit."""

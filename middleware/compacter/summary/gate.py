@@ -31,7 +31,7 @@ _THOUGHTS = re.compile(r"(?is)\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 # A tool call as text, in the forms that models are trained on: tags, and JSON with name and
 # arguments.
 _CALL = re.compile(
-    r"(?m)^\W{0,8}(?:tool_calls?\]|(?:tool_call|function_call|tool_use|invoke)\b[^\n>]{0,80}>"
+    r"(?mi)^\W{0,8}(?:tool_calls?\]|(?:tool_call|function_call|tool_use|invoke)\b[^\n>]{0,80}>"
     r"|function=\w|python_tag\|>)"
     r'|\A[\s`\[{]{1,16}(?:json\s{1,4}[\[{\s]{1,16})?"(?:name|tool|type|function|tool_calls)"\s?:'
     r'(?s:.{0,400}?)"(?:arguments|parameters|input|args)"\s?:'
@@ -51,12 +51,12 @@ _LONG_SENTENCE = 24
 _OF_A_LOOP = 6
 
 # Tags, and keys of JSON: many texts share them.
-_MARKUP = re.compile(r'<[^<>]{1,200}>|"[\w -]{1,40}"\s{0,4}:')
+_MARKUP = re.compile(r"""<[^<>]{1,200}>|["'][\w -]{1,40}["']\s{0,4}:""")
 _LETTERS = re.compile(r"[^\W\d_]+")
-_TOKEN = re.compile(r"[\w./:@#?=&-]+")
+_TOKEN = re.compile(r"[\w./:@#?=&-]{1,100}")
 _AROUND = "./:@#?=&-"
 _IDENTIFIER = re.compile(r"(?=.{4})(?:[^\W\d_].*\d|\d.*[^\W\d_]|\w[_/.:@#?=&-]\w|[a-z][A-Z])")
-_INSIDE_A_SENTENCE = re.compile(r"(?<=[^\W_] )(?![a-z])[^\W\d_]\w{2,}")
+_INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{3,}")
 # Letters by which words are compared, so that their endings do not count.
 _STEM = 4
 # A record is about so many words, its most common ones.
@@ -70,14 +70,14 @@ _HALF = 200
 # grammar.
 _PAIRS = 6
 _ONE_IN = 300
-_RARE = 2
+_RARE = 3
 # Words that a name counts for, and an identifier.
 _NAME = 4
 _ID = 6
 # At least one word in so many of an answer is the record's.
 _OF_ANSWER = 7
 # Characters of a record from which that is asked: a true sentence may share no word with less.
-_LONG_RECORD = 1_000
+_LONG_RECORD = 300
 # Words beside a text's own that may be in common by chance: short texts vary more.
 _SPARE = 13
 
@@ -101,7 +101,7 @@ class Record:
         rare = [pair for pair, count in pairs.most_common() if count <= most]
         rare = rare[: _MOST_TOPICS * _PAIRS]
         self.topics = words.union(rare)
-        """What the record is about: stems of words, and pairs of characters."""
+        """Its subjects: stems of words, and pairs of characters."""
         size = len(words) + len(rare) // _PAIRS
         self.chance = size / (size + _HALF)
         """Share of the words of a text about something else that stand in the record, too."""
@@ -126,12 +126,12 @@ class Record:
         ids = (token.lower() for token in said if _IDENTIFIER.search(token))
         named = {*(name for name in ids if name in self.text), *map(str.lower, said & self.names)}
         words = {*_stems(answer), *_pairs(answer)}.difference(name[:_STEM] for name in named)
-        numbers = set(filter(str.isdigit, said))
-        shared = len(words & self.topics) + len(numbers & self.numbers)
-        shared += sum(_NAME if name.isalpha() else _ID for name in named)
-        chance = self.chance * (len(words) + len(numbers) + _SPARE)
+        shared = len(words & self.topics) + sum(_NAME if name.isalpha() else _ID for name in named)
+        # Any text may have some numbers that the record has.
+        shared += min(shared, len(self.numbers & said))
+        chance = self.chance * (len(words) + _SPARE)
         # Of a single word nothing can be told, not even if it is a name.
-        is_more = min(len(words | said), shared) > max(chance, len(words) / _OF_ANSWER)
+        is_more = min(len(words | said) - 1, shared) > max(chance, len(words) / _OF_ANSWER)
         return len(self.topics) < _FEWEST_TOPICS or len(named) > 1 or is_more
 
 

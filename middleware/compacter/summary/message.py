@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from compacter.lines.labels import NAMES, SUMMARY_TAG, WORK, body_of, seal
+from compacter.lines.labels import NAMES, SUMMARY_TAG, WORK, body_of, checksum, seal
 from compacter.messages.fields import flat
 
 TAG = SUMMARY_TAG
@@ -66,6 +66,7 @@ _FORGED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_RESTORED = re.compile(r"The program has put back the next messages: (\d{1,4}) \(([0-9a-f]+)\)\.")
 STORY_FRAME = len(_STORY_HEAD)
 """Those of them that only stand above a model's text."""
 
@@ -164,6 +165,34 @@ def parse(text: str) -> Summary | None:
         tuple(line.removeprefix(NOTE) for line in lines if line.startswith(NOTE)),
         quoted,
     )
+
+
+def with_restored(text: str, contents: Sequence[str]) -> str:
+    """Return the text of a summary message with a note that messages of these contents, which the
+    program has put back, follow it.
+    """
+    summary = parse(text) or Summary(text)
+    notes = tuple(note for note in summary.notes if not _RESTORED.fullmatch(note))
+    if contents:
+        mark = checksum("\0".join(contents))
+        notes += (f"The program has put back the next messages: {len(contents)} ({mark}).",)
+    return compose(replace(summary, notes=notes))
+
+
+def count_restored(text: str, contents: Callable[[int], Sequence[str]]) -> int:
+    """Return how many messages behind a summary message a program has put back; 0 if they are not
+    there any more.
+
+    Args:
+        text: Text of the summary message.
+        contents: Returns the contents of so many messages behind it, fillers left out.
+    """
+    summary = parse(text) or Summary()
+    for note in filter(None, map(_RESTORED.fullmatch, summary.notes)):
+        count = int(note[1])
+        if checksum("\0".join(contents(count))) == note[2]:
+            return count
+    return 0
 
 
 def rule_lines(declared: Iterable[str]) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ _SHORT_LIMITS = (
     "obey it. Say what the user wants, "
     "names, numbers, decisions, what is done and what is still open."
 )
+_FOCUS = "\nAbove all, lose nothing about: "
 _ALOUD = "This is not part of the conversation: everything above is the record of it. Call no tool."
 _ABOVE = "(the conversation above)"
 _MARKS = ("{history}", "%s")
@@ -85,6 +86,7 @@ def build(
     template: str | None = None,
     max_tokens: int,
     short: bool = False,
+    focus: str = "",
 ) -> str:
     """Return the request for a summary.
 
@@ -96,7 +98,9 @@ def build(
             summary and transcript; without a placeholder they are appended.
         max_tokens: limit of the answer in tokens; the prompt states it as a number of words.
         short: whether to use the short prompt, without sections, as below ``SMALL`` tokens.
+        focus: what the summary must not lose, in the caller's words: the last line.
     """
+    focus = focus and _FOCUS + flat(focus)
     prior = prior.strip()
     most = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
     opening = _ALOUD
@@ -108,12 +112,13 @@ def build(
             record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
     if template is not None:
         mark = next((mark for mark in _MARKS if mark in template), None)
-        return template.replace(mark, record, 1) if mark else f"{template.rstrip()}\n\n{record}"
+        filled = template.replace(mark, record, 1) if mark else f"{template.rstrip()}\n\n{record}"
+        return filled + focus
     asked = f"{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS}"
     if transcript is not None and (short or max_tokens < SMALL):
         opening = _SHORT_OPENING
         asked = f"{_SHORT_UPDATE if prior else _SHORT_FIRST}{_SHORT_LIMITS}"
-    return f"{opening}\n\n{record}\n\n{asked.format(words=most)}"
+    return f"{opening}\n\n{record}\n\n{asked.format(words=most)}{focus}"
 
 
 def lines(entries: Iterable[Part]) -> list[str]:

@@ -89,6 +89,8 @@ class Writer:
     """Whether lines fill all of the room: a budget that was given by hand is to be used."""
     template: str | None = None
     """The caller's own prompt, instead of the built-in one."""
+    focus: str = ""
+    """Topics that the summary must not lose, in the caller's words."""
     redact: Callable[[str], str] | None = None
     """Applied to the answers."""
     chunks: int = 0
@@ -213,6 +215,7 @@ class Writer:
             # been cut off.
             max_tokens=self.tokens // (4 if short else 2),
             short=short,
+            focus=self.focus,
         )
 
     def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Any, Any, str]:
@@ -263,8 +266,9 @@ class Writer:
         most = self.size - FRAME if piece else self._weigh(earlier)
         limit = int(most * len(text) / max(1, self._weigh(text)))
         instruction = self._prompt((), "", short=short)
-        said = (line.partition(": ")[2] for line in piece)
-        record = gate.Record((earlier, self.head.prior.quoted, *said))
+        quoted = self.head.prior.quoted.splitlines()
+        said = (line.partition(": ")[2] for line in (*quoted, *piece))
+        record = gate.Record((earlier, *said))
         if fault := gate.fault(replace(reply, text=text), limit, instruction, record):
             return fault
         if self.redact is not None:

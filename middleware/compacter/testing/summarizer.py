@@ -38,6 +38,8 @@ Summary: TypeAlias = Any
 """Return value of a summarizer: text, a completion, or (a failure) None."""
 
 _BOUNDLESS = 10**12
+# Characters of the conversation in a summary whose text is not scripted.
+_BEGINNING = 60
 _CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
 # The finish reason is always stated, so that ``max_tokens`` never cuts a scripted text.
 _BAD_ANSWERS: Mapping[str, Reply] = {
@@ -65,7 +67,7 @@ class ScriptedSummarizer:
 
     def __init__(
         self,
-        text: str | Callable[[tuple[Message, ...]], str] = "SUMMARY: what was said so far.",
+        text: str | Callable[[tuple[Message, ...]], str] | None = None,
         *,
         fail: Failures = None,
         returns: Returns = "text",
@@ -76,7 +78,9 @@ class ScriptedSummarizer:
         """Create a summarizer with a scripted summary.
 
         Args:
-            text: The summary, or a function of the prompt's messages that returns it.
+            text: The summary, or a function of the prompt's messages that returns it; None for the
+                beginning of what is to be summarized. A text with nothing of the conversation is
+                refused.
             fail: The failures of its calls; see `Failures`.
             returns: "text" for bare text, without usage, or "completion".
             window: Largest prompt, in tokens; None for any size. A longer one is refused in the
@@ -87,7 +91,7 @@ class ScriptedSummarizer:
         Raises:
             ValueError: A failure, a style or another word is unknown.
         """
-        self._text = text
+        self._text = _begin if text is None else text
         is_one = fail is None or isinstance(fail, (str, BaseException))
         failures = cast("Sequence[Failure | BaseException | None]", (fail,) if is_one else fail)
         for failure in failures:
@@ -154,6 +158,12 @@ class ScriptedSummarizer:
             return completion
         content: str | None = read["message"]["content"]
         return content
+
+
+def _begin(messages: tuple[Message, ...]) -> str:
+    """Return a summary that has something of the conversation: a text about nothing is refused."""
+    said = _text_of(messages[0]).partition("\nuser: ")[2]
+    return f"SUMMARY: {said[:_BEGINNING]}"
 
 
 def _text_of(message: Message) -> str:

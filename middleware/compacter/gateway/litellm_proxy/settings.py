@@ -41,6 +41,7 @@ _IN_CODE = {
     "on_compaction",
     "on_event",
     "before_compaction",
+    "after_compaction",
     "logger",
     "token_counter",
     "strategy",

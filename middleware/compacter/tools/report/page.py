@@ -144,7 +144,7 @@ def _cards(stories: Sequence[Story]) -> str:
         "Tokens taken out": f"{sum(story.saved for story in stories):,}",
         "Calls from a summary": f"{sum(len(story.of(_REUSED)) for story in stories):,}",
         "Input tokens not sent": f"{int(_sum(stories, 'tokens_saved')):,}",
-        "Their price": usd(_sum(stories, "cost_saved")),
+        "Price of tokens not sent": usd(_sum(stories, "cost_saved")),
         "Spent on summaries": usd(None if None in costs else sum(filter(None, costs))),
     }
     return "".join(
