@@ -1,4 +1,4 @@
-"""What a conversation may spend, and what it has spent."""
+"""Limits of a conversation's spending, and the sums that it has spent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compacter.errors import ConfigurationError, FunctionError, SpendingError, w
 @with_hints
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What one conversation may spend, for the option ``spending``.
+    """Limits of one conversation's tokens and money, for the option ``spending``.
 
     Input and output of its calls and of its summaries count. Once ``tokens`` or ``dollars`` are
     reached, ``SpendingReached`` is sent, once. Raises ``ConfigurationError`` if a value is invalid.
@@ -41,7 +41,7 @@ class Spending:
 
 @dataclass(slots=True)
 class Spent:
-    """What a conversation has spent, its summaries included."""
+    """Sums that a conversation has spent, its summaries included."""
 
     tokens: int = 0
     for_summaries: int = 0

@@ -1,4 +1,4 @@
-"""What a conversation may spend: the option ``spending``."""
+"""Limits of a conversation's tokens and money: the option ``spending``."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class ConversationState:
     """``id`` of the record from which a call has begun last, and the characters that it left
     out."""
     spent: Spent = member(default_factory=Spent)
-    """What it has spent, with the option ``spending``."""
+    """Tokens and money spent so far, for the option ``spending``."""
     fills: bool = False
     """Whether an event has said that its request fills the window."""
     late: TokenLimit | None = None

@@ -44,7 +44,7 @@ class View(list[Message]):
     window: int | None = None
     """Context window of the model in tokens, from that record."""
     spent: Sequence[float] = ()
-    """What the conversation had spent by then."""
+    """Sums that the conversation had spent by then, from that record."""
 
 
 class Matcher:

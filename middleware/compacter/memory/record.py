@@ -66,8 +66,8 @@ class Record:
     """Context window of the model in tokens, if it was known then, so that a restarted program need
     not learn it from another refusal."""
     spent: tuple[float, ...] = ()
-    """What the conversation had spent by then: tokens, those for summaries, USD; empty without the
-    option ``spending``."""
+    """Sums that the conversation had spent by then: tokens, those for summaries, USD; empty without
+    the option ``spending``."""
 
     @property
     def id(self) -> str:

@@ -241,8 +241,8 @@ class Options(BaseModel):
     messages, in the format of the conversation, that stand right behind the summary until the next
     compaction replaces them; as many of the first as fit."""
     spending: Spending | None = None
-    """What each conversation may spend, and the share of it for summaries: ``Spending(tokens=...,
-    dollars=..., summaries=0.1)``; ``None`` for no limit."""
+    """Limits of each conversation's tokens and money, and the share for summaries:
+    ``Spending(tokens=..., dollars=..., summaries=0.1)``; ``None`` for no limit."""
 
     # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
     vars().update(
