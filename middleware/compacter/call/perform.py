@@ -130,9 +130,10 @@ class Performer(Sender):
         if spending is None or reply.token_limit is not None:
             return reply
         spent = self.conversation.spent
-        read, written = usage_of(reply.raw)
-        read = read or self._estimate(sent.messages)
-        spent.add(read + written, models.cost(self.model, read, written, reply.raw))
+        with self.state.safely("reading"):
+            read, written = usage_of(reply.raw)
+            read = read or self._estimate(sent.messages)
+            spent.add(read + written, models.cost(self.model, read, written, reply.raw))
         if spent.is_all(spending) and not spent.is_told:
             spent.is_told = True
             facts = dict(zip(("tokens", "for_summaries", "dollars"), spent.numbers, strict=True))
