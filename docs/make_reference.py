@@ -29,6 +29,7 @@ from compacter import (
     redaction,
     search_tool,
     serve,
+    spending,
     testing,
 )
 from compacter.by_hand import ByHand
@@ -59,6 +60,7 @@ _PLACES = {
     "decorator": "compacter",
     "search_tool": "recall",
     "options": "compacter",
+    "spending": "compacter",
     "compaction": "strategies",
     "overflow": "detector",
 }
@@ -163,9 +165,11 @@ def public() -> dict[str, dict[str, Any]]:
         "compacter.errors": {
             "ConfigurationError": errors.ConfigurationError,
             "FunctionError": errors.FunctionError,
+            "SpendingError": errors.SpendingError,
         },
-        "compacter.events": _classes(events),
+        "compacter.events": {**_classes(events), "Totals": events.Totals},
         "compacter.options": {"TriggerFacts": options.TriggerFacts},
+        "compacter.spending": {"Spending": spending.Spending},
         "compacter.lines.passages": {"Passage": passages.Passage},
         "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},

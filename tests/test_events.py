@@ -13,11 +13,13 @@ from tests.conversations import Chat, talk
 from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History
 from compacter.events import (
     UNTOLD,
+    CompactionReused,
     CompactionSkipped,
     Event,
     Totals,
 )
 from compacter.lines.passages import Passage
+from compacter.runtime.models import prices
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
@@ -322,8 +324,104 @@ class TestAHookThatMakesTheCallAgain:
         assert compacter.totals.rounds == 1
 
 
-def test_totals_show_a_cost_without_the_noise_of_floating_point() -> None:
-    assert "cost              0.00737\n" in f"{Totals(cost=0.1 + 0.2 - 0.29263)}\n"
+def test_totals_are_printed_in_three_lines_without_the_noise_of_floating_point() -> None:
+    totals = Totals(
+        calls=1_240,
+        rounds=3,
+        reused=1_180,
+        failures=1,
+        summarizer_calls=3,
+        input_tokens=61_200,
+        output_tokens=5_300,
+        cost=0.1 + 0.2 - 0.29263,
+        tokens_saved=41_876_000,
+        cost_saved=10.469000000000001,
+    )
+    assert str(totals).splitlines() == [
+        "1,240 calls, 3 compactions, 1,180 began from a summary, 1 failed summary",
+        "41,876,000 input tokens not sent, worth $10.47",
+        "3 requests for summaries, 61,200 tokens read, 5,300 written, $0.0074",
+    ]
+    assert str(Totals()).splitlines() == [
+        "0 calls, 0 compactions",
+        "0 input tokens not sent",
+        "0 requests for summaries",
+    ]
+    tiny = str(Totals(summarizer_calls=1, cost=0.00001))
+    assert tiny.endswith("under $0.0001")
+    assert str(Totals(summarizer_calls=1, cost=None)).endswith("price unknown")
+
+
+class TestWhatASummaryWasGoodFor:
+    """Each call that begins from a summary counts, with the tokens and the money that it saves."""
+
+    LONG = tuple(
+        {"role": "user", "content": f"Question {n} about trains. " * 20} for n in range(20)
+    )
+
+    def begun(self, model: Any, **options: Any) -> tuple[Compacter, list[CompactionReused]]:
+        events: list[Any] = []
+        compacter = Compacter(summarizer="extractive", on_event=events.append, **options)
+        completion = compacter.wrap(model.completion)
+        messages = list(self.LONG)
+        for number in range(10):
+            completion("gpt-4o", messages)
+            messages.append({"role": "user", "content": f"And {number}?"})
+        return compacter, [event for event in events if isinstance(event, CompactionReused)]
+
+    def test_nine_calls_that_begin_from_one_summary_count_nine(self) -> None:
+        model = ScriptedModel(window=2_000)
+        compacter, events = self.begun(model)
+        totals = compacter.totals
+        assert (totals.rounds, totals.reused, model.rejected) == (1, 9, 1)
+        assert [event.began for event in events] == [True] * 9
+        assert totals.tokens_saved == sum(event.tokens_saved for event in events)
+        first, last = events[0], events[-1]
+        assert (first.messages_before, last.messages_before) == (21, 29)
+        whole = sum(len(message["content"]) for message in self.LONG)
+        # What is left out is most of a history of which the model took 2,000 tokens.
+        assert whole / 8 < first.tokens_saved < whole / 3
+
+    @pytest.mark.parametrize("cached", [0, 600])
+    def test_tokens_that_would_come_from_the_cache_have_its_price(self, cached: int) -> None:
+        scripted = ScriptedModel(window=2_000)
+        answer = scripted.completion
+
+        def completion(model: str, messages: list[Any]) -> Any:
+            reply = answer(model, messages)
+            reply["usage"]["prompt_tokens_details"] = {"cached_tokens": cached}
+            return reply
+
+        scripted.completion = completion  # type: ignore[assignment,method-assign]
+        _, events = self.begun(scripted)
+        usual, of_cache, _ = prices("gpt-4o") or (0.0, 0.0, 0.0)
+        rate = of_cache if cached else usual
+        last = events[-1]
+        assert last.cost_saved == pytest.approx(last.tokens_saved * (rate or 0))
+        assert last.cost_saved
+        # Before a reply has stated what it read from a cache, the lower price counts.
+        assert events[0].cost_saved == pytest.approx(events[0].tokens_saved * (of_cache or 0))
+
+    def test_an_unknown_price_is_no_price(self) -> None:
+        compacter = Compacter(summarizer="extractive")
+        completion = compacter.wrap(ScriptedModel(window=2_000).completion)
+        for _ in range(2):
+            completion("nobody/knows", list(self.LONG))
+        assert compacter.totals.tokens_saved > 0
+        assert compacter.totals.cost_saved == 0
+
+    def test_a_history_that_was_compacted_counts_as_a_list_does(self) -> None:
+        compacter = Compacter(summarizer="extractive")
+        completion = compacter.wrap(ScriptedModel(window=2_000).completion)
+        history = History(self.LONG)
+        for number in range(4):
+            completion("m", history)
+            history.append({"role": "user", "content": f"And {number}?"})
+        totals = compacter.totals
+        assert (totals.rounds, totals.reused) == (1, 3)
+        of_list, _ = self.begun(ScriptedModel(window=2_000))
+        each = of_list.totals.tokens_saved / 9
+        assert totals.tokens_saved / 3 == pytest.approx(each, rel=0.1)
 
 
 def test_a_notebook_shows_a_compacter_and_a_passage_as_tables() -> None:

@@ -36,7 +36,7 @@ PURE_FILES = tuple(
     f"call/{name}.py"
     for name in ("attempt", "call", "incompressible", "reduce", "request", "unsaid", "effects")
 )
-PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
+PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction", "spending")
 """Parts of the front that the rooms may import: they are data."""
 
 PURE_ENOUGH = {

@@ -79,6 +79,7 @@ class Compacter(ByHand):
         focus: What summaries must not lose, in your words.
         after_compaction: Function of each ``CompactionEvent`` that returns messages to put back
             behind the summary.
+        spending: Limits of each conversation's tokens and money, and the share for summaries.
 
     ``compacter.options.Options`` describes each in full, with units.
 

@@ -56,6 +56,10 @@ class CompactionError(CompacterError):
     """There is no summary, and no fallback; ``__cause__`` is the reason."""
 
 
+class SpendingError(CompactionError):
+    """The conversation has spent what the option ``spending`` allows; the call was not made."""
+
+
 class InvalidHistoryError(CompacterError, ValueError):
     """A history has a tool call without its result or a result without its call, or a snapshot
     cannot be read.

@@ -1,15 +1,13 @@
-"""Events, which are passed to hooks, and the totals of all calls."""
+"""Events, which are passed to hooks; the totals of all calls are in ``totals.py``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from compacter.errors import UnknownFieldError, with_hints
-from compacter.text.table import Table
+from compacter.errors import UnknownFieldError
+from compacter.totals import Totals as Totals  # noqa: PLC0414 - public here
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
@@ -257,11 +255,15 @@ class PreparationFailed(_Failure, Event):
 
 
 class CompactionReused(Event):
-    """Sent when another call has just made the same compaction, or it was made ahead: it is used
-    without another summary.
+    """Sent with each call that uses a compaction made before, without another summary: it begins
+    from the summary, or after its refusal another call has just made the same compaction, or it was
+    made ahead.
     """
 
-    _words = "used a compaction made before, {messages_before:,} to {messages_after:,} messages"
+    _words = (
+        "used a compaction made before, {messages_before:,} to {messages_after:,} messages, "
+        "{tokens_saved:,} input tokens not sent"
+    )
 
     messages_before: int
     """Number of messages before."""
@@ -269,6 +271,13 @@ class CompactionReused(Event):
     """Number of messages after, the summary message included."""
     prepared: bool = False
     """Whether it was made ahead."""
+    began: bool = False
+    """Whether the call began from it, before any refusal."""
+    tokens_saved: int = 0
+    """Input tokens that the call does not send because of it, estimated."""
+    cost_saved: float | None = None
+    """Price of these tokens in USD, that of the provider's cache unless its last reply had read
+    nothing from there; ``None`` if unknown."""
 
 
 class PassagesRecalled(Event):
@@ -347,6 +356,35 @@ class SilentTruncation(Event):
     """Prompt tokens in the usage of the reply."""
 
 
+class WindowFilling(Event):
+    """Sent once when a conversation's request passes 80 % of a known window, and again after each
+    compaction, or once a smaller request was sent.
+    """
+
+    _words = "the window is {share:.0%} full: {tokens:,} of {window:,} tokens"
+
+    share: float
+    """Part of the window that the request takes."""
+    tokens: int
+    """Input tokens of the request, by the usage of its reply; estimated without one."""
+    window: int
+    """The model's context window, in tokens."""
+
+
+class SpendingReached(Event):
+    """Sent once when a conversation has spent what the option ``spending`` allows."""
+
+    _words = "the conversation has spent {tokens:,} tokens, {for_summaries:,} for summaries"
+
+    tokens: int
+    """Input and output tokens of its calls and summaries, by the usage of replies; the input of a
+    reply without usage is estimated."""
+    for_summaries: int
+    """Part of these that summaries took."""
+    dollars: float
+    """Their price in USD, as far as it is known."""
+
+
 class RetriesExhausted(Event):
     """Sent when a call is given up, before the provider's own exception is raised."""
 
@@ -360,47 +398,3 @@ class RetriesExhausted(Event):
     """Limit in tokens, as the provider's last error stated it."""
     requested: int | None = None
     """Size of the last refused request in tokens, as the provider's error stated it."""
-
-
-@with_hints
-@dataclass(frozen=True, slots=True)
-class Totals(Table):
-    """Totals of a ``Compacter`` since it was made; tokens and cost are those of the summarizer."""
-
-    calls: int = 0
-    """Number of wrapped calls."""
-    rounds: int = 0
-    """Number of compactions."""
-    reused: int = 0
-    """Number of times that a compaction was used that another call, or another process, has made;
-    once for each such compaction, not for each call that begins from it."""
-    prepared: int = 0
-    """Number of compactions that were made ahead, used or not."""
-    prepared_used: int = 0
-    """Number of times that one of them was put in force."""
-    recalled: int = 0
-    """Number of requests with quotes of compacted messages."""
-    failures: int = 0
-    """Number of summaries that were refused or failed."""
-    given_up: int = 0
-    """Number of calls that raised the provider's own exception after a token limit."""
-    adjusted: int = 0
-    """Number of times that an output limit was lowered."""
-    unsealed: int = 0
-    """Number of calls that left out blocks that only another model can read."""
-    summarizer_calls: int = 0
-    """Number of requests for a summary."""
-    input_tokens: int = 0
-    """Input tokens of the summarizer."""
-    output_tokens: int = 0
-    """Output tokens of the summarizer."""
-    cost: float | None = 0.0
-    """Cost in USD; ``None`` after a summary with an unknown price."""
-    characters_saved: int = 0
-    """Sum of the characters that compactions have saved."""
-
-    def _rows(self) -> Iterator[tuple[str, str]]:
-        for member in fields(self):
-            value = getattr(self, member.name)
-            shown = round(value, 6) if isinstance(value, float) else value
-            yield member.name.replace("_", " "), "unknown" if value is None else f"{shown:,}"

@@ -150,6 +150,17 @@ class TestMetrics:
         assert sums["tokens"] > 0
         assert "failures" not in sums
 
+    def test_so_is_what_calls_from_a_summary_do_not_send(self, collected: Collected) -> None:
+        completion = Compacter(on_event=collected.hook, summarizer="extractive").wrap(
+            ScriptedModel(window=300).completion
+        )
+        for _ in range(3):
+            completion("gpt-4o", TALK)
+        sums = collected.sums()
+        assert (sums["reuses"], sums["refusals"]) == (2, 1)
+        assert sums["saved_tokens"] > 0
+        assert sums["saved_cost"] > 0
+
     def test_so_is_what_failed(self, collected: Collected) -> None:
         fold(collected, summarizer=ScriptedSummarizer(fail="raises"))
         with pytest.raises(TokenLimitError):

@@ -9,7 +9,9 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.report.conftest import line
 
+from compacter.events import CompactionReused
 from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:
@@ -208,3 +210,15 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing_else() -> Non
     frame = shown_page._repr_html_()
     assert frame.startswith('<iframe sandbox="allow-scripts"')
     assert unescape(frame).count(shown_page) == 1
+
+
+def test_the_cards_say_what_calls_from_a_summary_did_not_send(lines: Lines) -> None:
+    used = CompactionReused(
+        messages_before=61, messages_after=20, began=True, tokens_saved=4_000, cost_saved=0.005
+    )
+    unpriced = used.model_copy(update={"cost_saved": None})
+    html = made([*lines(), *(line(event, 9_000) for event in (used, used, unpriced))])
+    cards = html[html.index('class="cards"') : html.index("</dl>")]
+    assert "<dt>Calls from a summary</dt><dd>3<" in cards
+    assert "<dt>Input tokens not sent</dt><dd>12,000<" in cards
+    assert "<dt>Price of tokens not sent</dt><dd>$0.01<" in cards

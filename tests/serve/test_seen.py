@@ -74,6 +74,8 @@ def test_what_happens_is_counted_by_upstream_and_model(
     assert figure(page, "compacter_summary_seconds_count", **of) == 1
     assert figure(page, "compacter_summary_seconds_bucket", le="+Inf", **of) == 1
     assert figure(page, "compacter_requests_open") == 0
+    _, report = get(serving, "/compacter")
+    assert "Since the start 2 calls began from a summary: " in report
 
 
 def test_the_page_is_in_the_form_of_prometheus_and_names_every_figure(

@@ -24,15 +24,23 @@ from compacter.call.reduce import (
     compact_for_quotes,
     enforce_prepared,
     reduce_request,
+    reuse,
 )
 from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
 from compacter.call.unsaid import is_believed, make_smaller
-from compacter.compaction.sizes import MARGIN
+from compacter.compaction.sizes import FILLING, MARGIN
 from compacter.effects import Flow
 from compacter.errors import CompactionError, FunctionError, add_note
-from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation, Trigger
+from compacter.events import (
+    CompactionReused,
+    CompactionSkipped,
+    RetriesExhausted,
+    SilentTruncation,
+    Trigger,
+    WindowFilling,
+)
 from compacter.messages.refusals import CUT, LOST, NO_ROOM, SEALED, UNSAID
-from compacter.messages.replies import Reply, tokens_read
+from compacter.messages.replies import Reply, tokens_cached, tokens_read
 from compacter.options import TriggerFacts
 from compacter.overflow import TokenLimit
 
@@ -58,8 +66,7 @@ class Call(Attempt):
         """Return the reply. Raises the exceptions of the call and those of ``recover``."""
         state = self.state
         state.calls += 1
-        if self.options.memory is not None:
-            self.request = self.request.with_view((yield from Find()))
+        yield from self._begin()
         if state.late is None:
             yield from self._compact_if_due()
         else:
@@ -209,6 +216,29 @@ class Call(Attempt):
 
     # -- before the request ------------------------------------------------------------------------
 
+    def _begin(self) -> Flow[None]:
+        """Begin with the remembered view, and emit the event of a call that begins from a summary;
+        so does one whose ``History`` was compacted. Raises ``SpendingError`` if all is spent and
+        that was asked for.
+        """
+        request = self.request
+        view = (yield from Find()) if self.options.memory is not None else None
+        smaller = request.with_view(view)
+        archive = request.archive
+        if self.options.spending is not None:
+            self.state.spent.check(self.options.spending)
+        if view is not None and smaller is not request:
+            yield from reuse(self, smaller, view.record, began=True)
+        elif archive:
+            saved = max(0, archive.characters - request.conversation.prior_size)
+            yield from self.emit(
+                CompactionReused,
+                messages_before=len(request.messages) + archive.removed,
+                messages_after=len(request.messages),
+                tokens_saved=self.calibration.tokens(saved),
+                began=True,
+            )
+
     def _compact_late(self) -> Flow[None]:
         """Compact because the previous call's stream ended in a token limit."""
         limit = self.limit
@@ -328,7 +358,10 @@ class Call(Attempt):
         """Calibrate by the usage of the reply, and return the reply."""
         request = self.request
         calibration = self.calibration
-        calibration.take(tokens_read(raw))
+        read = tokens_read(raw)
+        calibration.take(read)
+        if read:
+            calibration.caches = tokens_cached(raw) > 0
         self.note_answer()
         # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
         # the model is known, a history is not read for its size alone: that takes too long.
@@ -343,6 +376,8 @@ class Call(Attempt):
             quotes = len(request.quotes)
             self.state.tokens = tokens - calibration.tokens(quotes)
             self.state.characters = request.size - quotes
+        if self.watched:
+            yield from self._tell_filling(tokens)
         if prepares:
             yield from self._begin_ahead(tokens)
         return raw
@@ -350,10 +385,24 @@ class Call(Attempt):
     def inspect(self, raw: object) -> Flow[None]:
         """Read the reply to a call that was sent unread."""
         if self.options.prepare_tokens is None:
-            yield from self.read_usage(raw)
+            yield from self._tell_filling((yield from self.read_usage(raw)))
         else:
             self.state.calls += 1
             yield from self.accept(raw)
+
+    def _tell_filling(self, tokens: int) -> Flow[None]:
+        """Emit the event of a request that fills a known window, once; ``tokens`` of 0 are
+        estimated.
+        """
+        window = self.calibration.window
+        if not window:
+            return
+        tokens = tokens or self.calibration.tokens(self.request.size)
+        fills = tokens >= window * FILLING
+        if fills and not self.state.fills:
+            share = tokens / window
+            yield from self.emit(WindowFilling, share=share, tokens=tokens, window=window)
+        self.state.fills = fills
 
     def read_usage(self, raw: object) -> Flow[int]:
         """Return the tokens that the server has read. Return 0 if the reply does not state them, or

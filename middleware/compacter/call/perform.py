@@ -29,15 +29,18 @@ from compacter.effects import Approve, Ask, Effect, Emit, Quote, Restore
 from compacter.errors import FunctionError
 from compacter.events import (
     CompactionEvent,
+    CompactionReused,
     CompactionStarted,
     Event,
     PassagesRecalled,
+    SpendingReached,
 )
 from compacter.memory.match import View
 from compacter.memory.record import Record, conversation_digest, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message
-from compacter.messages.replies import Reply
+from compacter.messages.replies import Reply, usage_of
+from compacter.runtime import models
 from compacter.runtime.io import is_large
 from compacter.runtime.single_flight import LONGEST_WAIT
 
@@ -110,12 +113,45 @@ class Performer(Sender):
 
     async def ask(self, question: Ask) -> Reply:
         """Send a prompt to the summarizer; raises its exceptions."""
+        self._check_share(question)
         left = self.time_left()
         began = time.monotonic()
         try:
             return await self.request_summary(question, None if left == math.inf else left)
         finally:
             self._spent += time.monotonic() - began
+
+    # -- what the conversation spends --------------------------------------------------------------
+
+    async def call(self, sent: Send) -> Reply:
+        """Send the request, and count what it costs with the option ``spending``."""
+        reply = await self.send(sent.messages, sent.options)
+        spending = self.state.options.spending
+        if spending is None or reply.token_limit is not None:
+            return reply
+        spent = self.conversation.spent
+        with self.state.safely("reading"):
+            read, written = usage_of(reply.raw)
+            read = read or self._estimate(sent.messages)
+            spent.add(read + written, models.cost(self.model, read, written, reply.raw))
+        if spent.is_all(spending) and not spent.is_told:
+            spent.is_told = True
+            facts = dict(zip(("tokens", "for_summaries", "dollars"), spent.numbers, strict=True))
+            await self.emit(SpendingReached.model_validate({**facts, **self.request.named}))
+        return reply
+
+    def _estimate(self, messages: Sequence[Message]) -> int:
+        """Return the estimated tokens of messages."""
+        return self.calibration.tokens(sum(map(self.request.format.size, messages)))
+
+    def _check_share(self, question: Ask) -> None:
+        """Raise ``FunctionError`` if the summaries have had their share of the spending."""
+        spending = self.state.options.spending
+        if spending is not None and self.function is not None:  # By hand nothing is counted.
+            size = sum(len(str(message.get("content"))) for message in question.messages)
+            prompt = self.calibration.tokens(size)
+            request = self._estimate(self.request.original)
+            self.conversation.spent.check_share(spending, prompt, request)
 
     # -- events and hooks --------------------------------------------------------------------------
 
@@ -128,8 +164,23 @@ class Performer(Sender):
             seconds = time.monotonic() - self._started
             update = {"duration": seconds, "cached_tokens": self.cached_tokens}
             event = event.model_copy(update=update)
+        elif isinstance(event, CompactionReused):
+            event = event.model_copy(update={"cost_saved": self._price(event.tokens_saved)})
         await self.state.emit(self.io, event)
         return event
+
+    def _price(self, tokens: int) -> float | None:
+        """Return the price of input tokens of this model in USD, ``None`` if it is unknown.
+
+        They are the oldest of a conversation, so where the provider has a cache they would come
+        from there: unless its last reply says that nothing did.
+        """
+        rates = models.prices(self.model)
+        if rates is None:
+            return None
+        usual, cached, _ = rates
+        rate = usual if cached is None or self.calibration.caches is False else cached
+        return round(tokens * rate, 12)
 
     async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
         """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a
@@ -182,11 +233,7 @@ class Performer(Sender):
                 view = await self._view()
         if view is not None and asked.is_counted:
             self._views.append((view, view.record))
-            is_first = self.state.note_record(view.record)
-            if not head:
-                self.state.count("records_reused", self.model or "")
-                if is_first:  # Another process or ``Compacter`` made it.
-                    self.state.totals.add(reused=1)
+            self.conversation.spent.raise_to(view.spent)
         return view
 
     async def _view(self) -> View | None:
@@ -200,13 +247,13 @@ class Performer(Sender):
         """Store ``after`` in memory as the view of the caller's messages."""
         if holds_secrets(self.request, after, self.state.options.redact):
             return
-        record = await self._use_memory("remember", after, self.calibration.window)
+        spent = self.conversation.spent.numbers if self.state.options.spending else ()
+        record = await self._use_memory("remember", after, self.calibration.window, spent)
         # Released first: waiting calls can use the record while the model answers.
         self._release()
         if record and not self.is_ahead:
             self._made.append(record)
             self._views.append((after, record.id))
-            self.state.note_record(record.id)
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""
@@ -396,5 +443,5 @@ _METHODS: Mapping[type[Effect[Any]], Callable[[Performer, Any], Awaitable[Any]]]
     Quote: Performer.quote,
     Restore: lambda handlers, effect: handlers.restore(effect.event),
     Save: lambda handlers, effect: handlers.remember(effect.after),
-    Send: lambda handlers, effect: handlers.send(effect.messages, effect.options),
+    Send: Performer.call,
 }

@@ -209,7 +209,7 @@ def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow
         view = yield from Find([messages[index] for index in planned.compacted])
         smaller = request.with_view(view)
         if smaller.size < request.size:
-            yield from _reuse(call, smaller, attempt=call.attempt)
+            yield from reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
     made = yield from compact(planned)
     if made is None:
@@ -219,6 +219,7 @@ def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow
     if not (event.fallback and "truncate" in event.strategy.split("+")):
         yield from Save(after.messages)
     yield from Emit(event)
+    call.state.fills = False
     call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
@@ -321,16 +322,24 @@ def enforce_prepared(call: Attempt) -> Flow[bool]:
     call.state.tokens = call.state.stuck_size = 0
     # Store it first, as with a new compaction: a hook that repeats the call then finds it.
     yield from Save(smaller.messages)
-    yield from _reuse(call, smaller, prepared=True)
+    yield from reuse(call, smaller, prepared=True)
     return True
 
 
-def _reuse(call: Attempt, smaller: Request, **facts: Any) -> Flow[None]:
-    """Continue with a request whose view was stored already, and emit the event."""
+def reuse(call: Attempt, smaller: Request, record: str = "", **facts: Any) -> Flow[None]:
+    """Continue with a request whose view was stored already, and emit the event.
+
+    The whole history is measured once for each ``record``, an id.
+    """
+    saved = call.state.left_out
+    if not record or saved[0] != record:
+        saved = record, max(0, call.request.size - smaller.size)
+        call.state.left_out = saved
     yield from call.emit(
         CompactionReused,
         messages_before=len(call.request.messages),
         messages_after=len(smaller.messages),
+        tokens_saved=call.calibration.tokens(saved[1]),
         **facts,
     )
     call.request = smaller

@@ -17,6 +17,7 @@ from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
+from compacter.spending import Spent
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
@@ -194,6 +195,13 @@ class ConversationState:
     doubted_size: int = 0
     """Size of the request, in characters, after which a smaller one was tried on a mere sign, and
     did not help. No sign is believed until a larger request has been answered."""
+    left_out: tuple[str, int] = ("", 0)
+    """``id`` of the record from which a call has begun last, and the characters that it left
+    out."""
+    spent: Spent = member(default_factory=Spent)
+    """Tokens and money spent so far, for the option ``spending``."""
+    fills: bool = False
+    """Whether an event has said that its request fills the window."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
 

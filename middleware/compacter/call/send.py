@@ -19,7 +19,7 @@ from compacter.events import PreparationFailed
 from compacter.messages.fields import dig, first
 from compacter.messages.format import Message
 from compacter.messages.refusals import UNSAID
-from compacter.messages.replies import Reply, read_reply, read_stream
+from compacter.messages.replies import Reply, read_reply, read_stream, tokens_cached
 from compacter.options.checks import ASKED, taken
 from compacter.overflow.signals import signals_of
 from compacter.runtime import models
@@ -36,12 +36,6 @@ _STATUS = (
     "response.status_code",
     "code",
     "response.ResponseMetadata.HTTPStatusCode",
-)
-# Paths in a reply to the tokens that the provider has read from a prompt cache.
-_CACHED = (
-    "usage.prompt_tokens_details.cached_tokens",
-    "usage.input_tokens_details.cached_tokens",
-    "usage.cache_read_input_tokens",
 )
 
 
@@ -178,11 +172,12 @@ class Sender:
         if not isinstance(model, str):
             model = dig(raw, "model") or (self.model if model is None else None)
         if reply.input_tokens:
-            cached = first(raw, _CACHED)
-            self.cached_tokens += cached if isinstance(cached, int) else 0
+            self.cached_tokens += tokens_cached(raw)
             if isinstance(model, str):
                 cost = models.cost(model, reply.input_tokens, reply.output_tokens, raw)
                 reply = replace(reply, cost=cost)
+        tokens = reply.input_tokens + reply.output_tokens
+        self.conversation.spent.add(tokens, reply.cost, is_summary=True)
         totals.add(
             input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost
         )

@@ -29,7 +29,7 @@ from compacter.call.request import (
 )
 from compacter.call.warm import warm_up
 from compacter.compaction.calibration import Calibration
-from compacter.compaction.sizes import Sizes
+from compacter.compaction.sizes import FILLING, Sizes
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -61,8 +61,7 @@ if TYPE_CHECKING:
 
 # Number of models whose calibration is kept; after this many others, a model is calibrated anew.
 _MOST_MODELS = 256
-# Number of conversations, and of records, for which a few numbers are kept; the least recently used
-# are dropped.
+# Number of conversations for which a few numbers are kept; the least recently used are dropped.
 _MOST_CONVERSATIONS = 10_000
 # Most conversations to compact before their next call. Each call searches this list, also for
 # conversations that never call again.
@@ -123,8 +122,6 @@ class State:
         self.forms: dict[str, Form] = {}
         """Forms in which servers take requests for summaries, where they have refused the usual
         one; by model and place."""
-        # Ids of the records that calls have made, or whose use was counted.
-        self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         # Number of compactions that each conversation is to forget at its next call.
         self._to_forget: LRUCache[str, int] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
@@ -195,7 +192,7 @@ class State:
 
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true if no work is needed before a call."""
-        if self.proactive:
+        if self.proactive or self.options.spending:
             return lambda: False
         if self.prepares:
             is_empty = self.prepared.memory.empty
@@ -252,7 +249,7 @@ class State:
     ) -> bool:
         """Return whether a call that was answered must be read: its request is large enough for a
         compaction ahead or soon may be, the server may have truncated it, or its model can be
-        calibrated for the first time.
+        calibrated for the first time. If none is made ahead: whether it may fill the window.
 
         Args:
             model: Name of the model.
@@ -264,6 +261,10 @@ class State:
         if type(given) is not list or not given:
             return True
         calibration = self.calibration(model, facts.place)
+        if not self.prepares:
+            least = (calibration.window or inf) * FILLING
+            per_token = calibration.chars_per_token
+            return (tokens or measure(given, facts.beside, earlier) / per_token) >= least
         calibration.take(tokens)
         sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
         bounds = sizes.bounds_ahead()
@@ -309,13 +310,6 @@ class State:
         """Remove the note that a conversation must be compacted, as its next call does it."""
         with suppress(ValueError):  # Another call has removed it.
             self.late.remove(conversation)
-
-    def note_record(self, record: str) -> bool:
-        """Note that a call has made or used a record; return whether it is the first one here."""
-        with self._lock:
-            is_new = record not in self._records
-            self._records[record] = True
-            return is_new
 
     def note_forget(self, digest: str) -> None:
         """Note that a conversation's next call is to forget its newest compaction."""
@@ -363,9 +357,7 @@ class State:
         run(self.emit(SYNC, skipped))
 
     def count(self, what: str, model: str) -> None:
-        """Count something that is not an event, such as a call that begins with a record; for
-        subclasses.
-        """
+        """Count something that is not an event, such as a refusal; for subclasses."""
 
     @contextmanager
     def safely(self, what: str) -> Generator[None]:
@@ -389,7 +381,6 @@ def _recall_of(options: Options, log: Log) -> Recall:
 _COUNTED: Mapping[type, str] = {
     CompactionEvent: "rounds",
     CompactionFailed: "failures",
-    CompactionReused: "reused",
     PassagesRecalled: "recalled",
     MaxTokensAdjusted: "adjusted",
     SealedContentRemoved: "unsealed",
@@ -412,15 +403,18 @@ class RunningTotals:
         """
         if type(event) in _COUNTED:
             more = {_COUNTED[type(event)]: 1}
-        if isinstance(event, CompactionReused) and event.prepared:
-            more = {"prepared_used": 1}
+        if isinstance(event, CompactionReused):
+            counted = "prepared_used" if event.prepared else "reused"
+            saved = {"tokens_saved": event.tokens_saved, "cost_saved": event.cost_saved or 0.0}
+            more = {counted: 1, **saved}
         if isinstance(event, CompactionEvent):
             more["prepared"] = event.trigger == "prepared"
             more["characters_saved"] = event.original_data_size - event.compacted_data_size
         with self._lock:
             for name, n in more.items():
                 total = self._sums.get(name, 0)
-                self._sums[name] = None if n is None or total is None else total + n
+                # Rounded: sums of prices such as 0.0000025 end in noise.
+                self._sums[name] = None if n is None or total is None else round(total + n, 12)
 
     def snapshot(self) -> Totals:
         """The totals now."""

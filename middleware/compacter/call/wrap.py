@@ -185,7 +185,7 @@ class WrappedFunction:
                 detect = functools.partial(self.state.limit_since, before)
                 note = functools.partial(self._note_late, io, args, kwargs)
                 reply = await streams.opened(io, raw, detect, self.binding.quiet, note)
-                if reply.token_limit is None and not self._may_prepare(0, args, kwargs):
+                if reply.token_limit is None and not self._is_near(0, args, kwargs):
                     return reply.raw
         except Exception as error:
             await wait_until_warm(io)
@@ -196,9 +196,8 @@ class WrappedFunction:
         return await self._handle(io, args, kwargs, reply)
 
     def _read_reply(self, raw: Any, given: Any, args: Args, kwargs: Named) -> Reply | None:
-        """Return the reply if it states a token limit, if a compaction may be made ahead, or if
-        there is a hook and the server may have truncated the prompt; otherwise ``None``. Note its
-        usage for the next call.
+        """Return the reply if it states a token limit, if a compaction may be made ahead, or if a
+        hook may be told something; otherwise ``None``. Note its usage for the next call.
         """
         limit = detect_in_reply(raw) or detect_empty(raw)
         if limit is not None:
@@ -219,20 +218,21 @@ class WrappedFunction:
                         tokens = tokens_read(raw)
             state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
         if state.prepares:
-            return Reply(raw=raw) if self._may_prepare(tokens or 0, args, kwargs) else None
+            return Reply(raw=raw) if self._is_near(tokens or 0, args, kwargs) else None
         if not state.event_hooks:
             return None
         if type(given) is list:
             beside = [value for value in kwargs.values() if value is not given]
             # A list whose reply has no usage is of no use.
-            if not tokens or not may_be_cut(given, tokens, beside, self.measured):
+            is_cut = tokens and may_be_cut(given, tokens, beside, self.measured)
+            if not is_cut and not (tokens and self._is_near(tokens, args, kwargs)):
                 return None
         return Reply(raw=raw)
 
-    def _may_prepare(self, tokens: int, args: Args, kwargs: Named) -> bool:
+    def _is_near(self, tokens: int, args: Args, kwargs: Named) -> bool:
         """Return whether to read a quiet call of so many ``tokens``, 0 if unknown."""
         state = self.state
-        if state.prepares:
+        if state.prepares or state.event_hooks:
             with state.safely("reading"):
                 facts = self.binding.read(args, kwargs)
                 return state.is_near(facts.model or self.name, facts, tokens, self.measured)

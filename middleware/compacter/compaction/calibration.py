@@ -50,6 +50,9 @@ class Calibration:
     """Such compactions after which the window is tried again; doubled by each refusal then."""
     doubted: int = 0
     """The window that the last refusal stated, in tokens."""
+    caches: bool | None = None
+    """Whether the provider had read a part of the last request from its cache; ``None`` if no reply
+    has stated it."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""

@@ -215,8 +215,8 @@ def _attempt(
     except CompactionError:
         raise
     except NoSummaryError as error:
-        why = str(error)
         cause = error.cause
+        why = str(cause if isinstance(cause, FunctionError) else error)
         is_last = not isinstance(error, RulesTooLongError)
         is_fatal = plan.summary is not None or not plan.options.fallback
     except StrategyError as error:

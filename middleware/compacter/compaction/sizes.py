@@ -26,6 +26,8 @@ Between .8 and .97 it changes nothing on agents with made-up tasks."""
 GROWN = 1.25
 """Growth after which a history that stayed above the threshold is compacted again, as a multiple of
 its size: each try costs a summary, and what must stay has not become smaller."""
+FILLING = 0.8
+"""Share of a known window from which an event says that a conversation fills it."""
 # Part of the window that a model's text may take, and its share with the lines beside it. On agents
 # with made-up tasks an eighth had 1.00 of the needs in the request, a quarter .96, a twelfth .99;
 # on real runs a quarter had .868 of the names, an eighth .836.

@@ -39,6 +39,7 @@ COUNTERS = {
     "memory_hits": "Refused requests that went on with what another call had just compacted",
     "memory_failures": "Operations of the memory that failed; the call went on without it",
     "tokens_saved": "Estimated input tokens by which answered requests were smaller",
+    "saved_usd": "USD for input tokens that calls from a summary did not send, if prices are known",
     "summary_tokens": "Tokens that the summarizer has read and written",
     "summary_cost_usd": "USD for summaries, as far as prices are known",
     "summary_failures": "Summaries that were refused or could not be had",
@@ -127,6 +128,8 @@ class Metrics:
         """Count an event."""
         for name in _counters_of(event):
             self.add(name)
+        if isinstance(event, CompactionReused):
+            self.add("saved_usd", event.cost_saved or 0.0)
         if isinstance(event, CompactionEvent):
             self.observe("summary_seconds", event.duration)
 
@@ -178,6 +181,10 @@ _COUNTED: dict[type[Event], str] = {
 }
 
 
+_USED = {True: "records_reused", False: "memory_hits"}
+"""Counter of a compaction that is used, by whether the call began from it."""
+
+
 def _counters_of(event: Event) -> Iterator[str]:
     """Yield the counters that an event adds one to. Tokens and cost are counted at the request for
     the summary.
@@ -187,7 +194,7 @@ def _counters_of(event: Event) -> Iterator[str]:
         if event.fallback:
             yield "fallbacks"
     elif isinstance(event, CompactionReused):
-        yield "prepared_used" if event.prepared else "memory_hits"
+        yield "prepared_used" if event.prepared else _USED[event.began]
     elif is_stuck(event):
         yield "not_compactable"
     elif type(event) in _COUNTED:

@@ -33,6 +33,16 @@ class Archive:
         """Return whether anything was compacted."""
         return bool(self.talk.parts)
 
+    @property
+    def characters(self) -> int:
+        """Size of its texts, in characters."""
+        return sum(len(entry.text) for entry in self.talk.parts)
+
+    @property
+    def removed(self) -> int:
+        """Number of messages by which the compactions made the list shorter."""
+        return self._shift
+
     def add(self, compacted: Iterable[Part], removed: int, redact: Redact | None) -> None:
         """Add the entries of one compaction, with indexes in the list before it, which was
         ``removed`` messages longer. ``redact`` is applied to their text.

@@ -43,6 +43,8 @@ class View(list[Message]):
     """That record."""
     window: int | None = None
     """Context window of the model in tokens, from that record."""
+    spent: Sequence[float] = ()
+    """Sums that the conversation had spent by then, from that record."""
 
 
 class Matcher:
@@ -92,6 +94,7 @@ class Matcher:
         before: Sequence[Message],
         after: Sequence[Message],
         window: int | None = None,
+        spent: tuple[float, ...] = (),
         *,
         io: IO = SYNC,
         large: bool = False,
@@ -99,8 +102,8 @@ class Matcher:
         """Save ``after``, which consists of messages of ``before`` and new ones, as the view of
         ``before``.
 
-        ``window`` is the model's context window in tokens, if known; ``io`` and ``large`` are as
-        for ``view``.
+        ``window`` is the model's context window in tokens, if known, ``spent`` what the
+        conversation has spent; ``io`` and ``large`` are as for ``view``.
         Returns the record; ``None`` if none can be made.
         """
 
@@ -110,6 +113,7 @@ class Matcher:
                 history = _History(form, before)
                 record = history.record(scope, after, window)
                 if record is not None:
+                    record = replace(record, spent=spent)
                     self._note_match(record, history.folded(record))
             if record is not None:
                 with self._reading(Unencodable):
@@ -278,6 +282,7 @@ class _History:
         view.record = record.id
         view.source = record
         view.window = record.window
+        view.spent = record.spent
         return view
 
     def _speaker(self, messages: Iterable[Message]) -> str:

@@ -65,6 +65,9 @@ class Record:
     window: int | None = None
     """Context window of the model in tokens, if it was known then, so that a restarted program need
     not learn it from another refusal."""
+    spent: tuple[float, ...] = ()
+    """Sums that the conversation had spent by then: tokens, those for summaries, USD; empty without
+    the option ``spending``."""
 
     @property
     def id(self) -> str:
@@ -103,7 +106,8 @@ class Record:
             )
             if version == str(VERSION) and checksum == _checksum(body):
                 fields = json.loads(body, object_hook=restore_bytes)
-                return cls(**{**fields, "head": tuple(fields["head"])})
+                fields["head"] = tuple(fields["head"])
+                return cls(**{**fields, "spent": tuple(fields.get("spent", ()))})
         return None
 
 

@@ -217,6 +217,13 @@ HAS_USAGE = frozenset({"usage", "usage_metadata", "usageMetadata", "done"})
 """Members of a reply; with any of them it has counts of tokens."""
 READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
+# Paths in a reply to the tokens that the provider has read from a prompt cache.
+_READ_FROM_CACHE = (
+    "usage.prompt_tokens_details.cached_tokens",
+    "usage.input_tokens_details.cached_tokens",
+    "usage.cache_read_input_tokens",
+    "usage_metadata.cached_content_token_count",
+)
 WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
 # Paths at which a provider reports that it has edited the request itself; litellm uses other
 # fields.
@@ -258,6 +265,14 @@ def tokens_read(reply: object) -> int:
     """
     read, _ = usage_of(reply)
     return 0 if read and is_edited_by_provider(reply) else read
+
+
+def tokens_cached(reply: object) -> int:
+    """Return the tokens that the provider has read from its prompt cache, by the usage of a reply;
+    0 if that does not state them.
+    """
+    cached = first(reply, _READ_FROM_CACHE)
+    return cached if type(cached) is int else 0
 
 
 def is_edited_by_provider(reply: object) -> bool:

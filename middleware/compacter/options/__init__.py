@@ -33,6 +33,7 @@ from compacter.messages.format import Message
 from compacter.options.checks import CHECKS, TAKES
 from compacter.options.identity import identify
 from compacter.overflow import TokenLimit
+from compacter.spending import Spending
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[
@@ -106,6 +107,7 @@ class CompacterOptions(TypedDict, total=False):
     token_counter: TokenCounter | None
     focus: str | None
     after_compaction: RestoreHook | None
+    spending: Spending | None
 
 
 BESIDE_SUMMARIES: Final = frozenset(
@@ -127,6 +129,7 @@ BESIDE_SUMMARIES: Final = frozenset(
         "token_counter",
         "focus",
         "after_compaction",
+        "spending",
     }
 )
 """Options that do not change summaries. ``Options`` that differ in another option never share a
@@ -237,6 +240,9 @@ class Options(BaseModel):
     """Called with the ``CompactionEvent`` of each compaction with a summary, sync or async: returns
     messages, in the format of the conversation, that stand right behind the summary until the next
     compaction replaces them; as many of the first as fit."""
+    spending: Spending | None = None
+    """Limits of each conversation's tokens and money, and the share for summaries:
+    ``Spending(tokens=..., dollars=..., summaries=0.1)``; ``None`` for no limit."""
 
     # One for each: pydantic 2.12.0 does not tell a validator of several fields which one it gets.
     vars().update(

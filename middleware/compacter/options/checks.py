@@ -64,6 +64,7 @@ TAKES: Final[Mapping[str, str]] = {
     "token_counter": "a function of a list of messages, or None",
     "focus": f"{_TEXT}, or None",
     "after_compaction": "a function of an event that returns a list of messages, or None",
+    "spending": "Spending(...), or None",
     "hook": "the event and nothing else",
     "search": "a function of a question and a list of passages",
 }

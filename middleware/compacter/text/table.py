@@ -1,8 +1,13 @@
-"""Results as rows of a name and a value: lines for ``print``, a table for a notebook."""
+"""Results as rows of a name and a value, lines for ``print`` and a table for a notebook; counts and
+prices as text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+
+# Smallest price that is shown as it is.
+_LEAST_USD = 0.0001
 
 
 class Table:
@@ -30,3 +35,18 @@ def as_html(rows: Iterable[tuple[str, str]]) -> str:
 
     shown = (f"<tr><th>{escape(name)}<td>{escape(value)}" for name, value in rows)
     return f"<table>{''.join(shown)}</table>"
+
+
+def plural(count: int, what: str) -> str:
+    """Return a count and the noun for it, such as "2 compactions"."""
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count:,} {what if count == 1 else many}"
+
+
+def usd(cost: float | None) -> str:
+    """Return a price as text: cents from a dollar on, else four places; a dash if unknown."""
+    if cost is None:
+        return "–"
+    if 0 < cost < _LEAST_USD:
+        return f"under ${_LEAST_USD:.4f}"
+    return f"${cost:,.2f}" if cost >= 1 or not cost else f"${cost:.4f}".rstrip("0")

@@ -16,9 +16,17 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 import compacter
-from compacter.events import TEXTS, CompactionEvent, CompactionFailed, Event, RetriesExhausted
+from compacter.events import (
+    TEXTS,
+    CompactionEvent,
+    CompactionFailed,
+    CompactionReused,
+    Event,
+    RetriesExhausted,
+)
 from compacter.gateway.metrics import ORIGIN, Metrics, is_stuck, shown_name
-from compacter.tools.report import Record, page, stories
+from compacter.text.table import usd
+from compacter.tools.report import Record, page, plural, stories
 
 if TYPE_CHECKING:
     from compacter.call.state import RunningTotals
@@ -80,7 +88,8 @@ class Board:
         """Keep an event, and print or log it."""
         shown = event.model_copy(update={"model": event.model and shown_name(event.model)})
         data = json.loads(shown.model_dump_json(exclude=None if self.texts else set(TEXTS)))
-        self.records.append(Record(type(event).__name__, data, time.time()))
+        if not (isinstance(event, CompactionReused) and event.began):  # The page has their sums.
+            self.records.append(Record(type(event).__name__, data, time.time()))
         if self.log_event is not None:
             self.log_event(type(event).__name__, {"upstream": ORIGIN.get().upstream, **data})
         elif is_stuck(event) or isinstance(
@@ -112,7 +121,17 @@ class Board:
 
     def page(self) -> str:
         """Return the report of the last events."""
+        numbers = self.numbers()
+        reused, saved, price = (
+            numbers.get(name) or 0 for name in ("reused", "tokens_saved", "cost_saved")
+        )
         notes = [f"compacter {compacter.__version__}."]
+        if reused:
+            worth = f", worth {usd(price)}" if price else ""
+            notes.append(
+                f"Since the start {plural(int(reused), 'call')} began from a summary: "
+                f"{saved:,.0f} input tokens not sent{worth}."
+            )
         if len(self.records) == _EVENTS:
             notes.append(f"The page shows the last {_EVENTS:,} events.")
         return page(stories(list(self.records)), with_text=self.texts, notes=notes)

@@ -44,7 +44,9 @@ _COUNTERS = {
         ("Requests that the provider refused as too long, and that compacter acted on"),
     ),
     "compactions": ("{compaction}", "Compactions that took place"),
-    "reuses": ("{compaction}", "Calls that reused a compaction of another call"),
+    "reuses": ("{call}", "Calls that used a compaction made before; most begin from a summary"),
+    "saved_tokens": ("{token}", "Input tokens that these calls did not send, estimated"),
+    "saved_cost": ("{USD}", "Price of these tokens, as far as known"),
     "recalls": ("{request}", "Requests that had quotes from compacted messages"),
     "failures": ("{summary}", "Summaries that were rejected or failed"),
     "give_ups": (
@@ -54,7 +56,7 @@ _COUNTERS = {
     "tokens": ("{token}", "Tokens of the summarizer; gen_ai.token.type is input or output"),
     "cost": ("{USD}", "Price of the summarizer's tokens, as far as known"),
 }
-_REFUSED = (MaxTokensAdjusted, MessageShortened, CompactionReused, RetriesExhausted)
+_REFUSED = (MaxTokensAdjusted, MessageShortened, RetriesExhausted)
 _COUNTED: dict[type[Event], str] = {
     CompactionEvent: "compactions",
     CompactionReused: "reuses",
@@ -121,8 +123,13 @@ class OpenTelemetry:
         counted = _COUNTED.get(type(event))
         if counted is not None:
             self._counters[counted].add(1, few)
-        if isinstance(event, _REFUSED) or (
-            isinstance(event, CompactionStarted) and event.trigger == "token_limit"
+        if isinstance(event, CompactionReused):
+            self._counters["saved_tokens"].add(event.tokens_saved, few)
+            self._counters["saved_cost"].add(event.cost_saved or 0.0, few)
+        if (
+            isinstance(event, _REFUSED)
+            or (isinstance(event, CompactionReused) and not event.began)
+            or (isinstance(event, CompactionStarted) and event.trigger == "token_limit")
         ):
             self._counters["refusals"].add(1, _attributes(event, only=("model",)))
         if isinstance(event, CompactionEvent):

@@ -6,7 +6,8 @@ HTML.
 
 from __future__ import annotations
 
-from compacter.tools.report.figures import Record, Story, plural, read_lines, stories
+from compacter.text.table import plural
+from compacter.tools.report.figures import Record, Story, read_lines, stories
 from compacter.tools.report.page import page
 
 __all__ = ["Record", "Story", "page", "plural", "read_lines", "stories"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from html import escape
 
-from compacter.tools.report.figures import Story, plural
+from compacter.text.table import plural
+from compacter.tools.report.figures import Story
 
 WIDTH = 1000
 HEIGHT = 240

@@ -111,11 +111,6 @@ def short_key(key: str) -> str:
     return key[:_DIGEST_SHOWN] if _DIGEST.fullmatch(key) else key
 
 
-def plural(count: int, what: str) -> str:
-    """Return a number and its noun, such as "1 compaction"."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """One compaction. Sizes are estimates in tokens."""

@@ -9,8 +9,9 @@ from hashlib import sha256
 from importlib.resources import files
 from string import Template
 
+from compacter.text.table import plural, usd
 from compacter.tools.report.chart import sawtooth
-from compacter.tools.report.figures import Compaction, Record, Story, plural, short_key
+from compacter.tools.report.figures import Compaction, Record, Story, short_key
 from compacter.tools.visible import escape
 
 _PAGE = Template("""<!doctype html>
@@ -118,12 +119,6 @@ def _when(seconds: float | None) -> str:
         return ""
 
 
-def _usd(cost: float | None) -> str:
-    if cost is None:
-        return "–"
-    return f"${cost:,.2f}" if cost >= 1 or not cost else f"${cost:.4f}".rstrip("0")
-
-
 def _name(story: Story, index: int) -> str:
     return short_key(story.key) if story.key else f"conversation {index}"
 
@@ -147,13 +142,24 @@ def _cards(stories: Sequence[Story]) -> str:
         "Failures": f"{sum(story.failures for story in stories):,}",
         "Compactions": f"{sum(len(story.compactions) for story in stories):,}",
         "Tokens taken out": f"{sum(story.saved for story in stories):,}",
-        "Spent on summaries": _usd(None if None in costs else sum(filter(None, costs))),
+        "Calls from a summary": f"{sum(len(story.of(_REUSED)) for story in stories):,}",
+        "Input tokens not sent": f"{int(_sum(stories, 'tokens_saved')):,}",
+        "Price of tokens not sent": usd(_sum(stories, "cost_saved")),
+        "Spent on summaries": usd(None if None in costs else sum(filter(None, costs))),
     }
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd></div>"
         for name, value in cards.items()
         if value not in ("0", "$0.00")
     )
+
+
+_REUSED = "CompactionReused"
+
+
+def _sum(stories: Sequence[Story], name: str) -> float:
+    """Return the sum of a field over the calls that began from a summary, as far as it is known."""
+    return sum(record.number(name) for story in stories for record in story.of(_REUSED))
 
 
 def _table(
@@ -206,7 +212,7 @@ def _sums(story: Story) -> list[tuple[str, float]]:
         (f"{story.largest:,}", story.largest),
         (f"{story.window:,}" if story.window else "–", story.window or 0),
         (f"{story.saved:,}", story.saved),
-        (_usd(story.cost), -1 if story.cost is None else story.cost),
+        (usd(story.cost), -1 if story.cost is None else story.cost),
         (failures, story.failures),
         (_when(story.end) or "–", story.end or 0),
     ]
@@ -262,7 +268,7 @@ def _cells(compaction: Compaction, number: int) -> dict[str, str]:
         "After": f"{compaction.after:,}",
         "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
         "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
-        "Spent": _usd(compaction.cost),
+        "Spent": usd(compaction.cost),
         "Seconds": f"{record.number('duration'):.1f}",
     }
 
@@ -271,6 +277,7 @@ _TOLD = frozenset(
     (
         *("CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"),
         *("MaxTokensAdjusted", "MessageShortened", "SealedContentRemoved", "PreparationFailed"),
+        *("WindowFilling", "SpendingReached"),
     )
 )
 """Events that are shown as sentences."""
