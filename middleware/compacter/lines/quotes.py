@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from compacter.lines.frame import NOTE, Quotation, frame, line_of
 from compacter.lines.own import separate
@@ -20,24 +20,25 @@ from compacter.lines.passages import Passage
 from compacter.lines.read import split
 from compacter.lines.talk import Pick, Talk
 from compacter.lines.weight import OF_PROSE, tokens
-from compacter.lines.words import keys, rarity, stems
+from compacter.lines.words import keys, rarity, stems, words
 from compacter.messages.parts import Part
 
 # Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
 # used only if no sentence asks so clearly.
-_LEAST_ASKED = 0.2
+_LEAST_ASKED = 0.95
 _LEAST_SAID = 0.95
 # Fewest words that a line shares with a sentence that does not ask.
 _FEWEST_SAID = 2
-# Shares of weight of words by their letters.
-_SHARES = {1: 0.25, 2: 0.25, 3: 0.25, 4: 0.6}
+# Shares of weight of words by their letters: in any language that is written in letters, the
+# shortest words are mostly no names.
+_SHARES = {1: 0.25, 2: 0.25, 3: 0.25}
 # Smallest score of a line, as a share of the best one's.
 _WORTH = 0.4
 # Share of the best score from which a line fits as well.
 _EQUAL = 0.8
 # Part of all lines that may fit equally well, where that is more than ten.
 _MANY = 30
-# Least score of what a search finds, as a share of a rare word's weight.
+# Least score of what a search finds, as a share of the weight of all its words.
 _LEAST_FOUND = 0.05
 # Weight of the user's search function beside the question's own words.
 _OTHER_WORDS = 0.9
@@ -145,8 +146,9 @@ def terms(text: str) -> dict[str, float]:
     """Return the words of a question with their shares of weight: in any language that is written
     in letters, short words are mostly no names.
     """
-    named = {word for name in _CAPITAL.findall(text) for word in keys(name)}
-    return {word: 1.0 if word in named else _share(word) for word in keys(text)}
+    named = {word for name in _CAPITAL.findall(text) for word in words(name)}
+    shares = [1.0 if word in named else _share(word) for word in words(text)]
+    return dict(zip_longest(keys(text), shares, fillvalue=1.0))
 
 
 def _share(word: str) -> float:
@@ -244,7 +246,8 @@ class Quoter:
         said_before = any(whole in _without_space(self._talk.line(pick).text) for pick in worth)
         if said_before and not is_asking(sentence):
             return 0.0, {}
-        return score / rare * math.sqrt(score / max(score, found.weight)), worth
+        rarest = max(hits[0].held.values(), default=0.0) if is_asking(sentence) else 0.0
+        return max(rarest, score * math.sqrt(score / max(score, found.weight))) / rare, worth
 
     # -- a task ------------------------------------------------------------------------------------
 
@@ -430,7 +433,7 @@ def search(talk: Talk, query: str, limit: int = 5) -> list[Passage]:
     passages: list[Passage] = []
     taken: set[Pick] = set()
     found = talk.find(terms(query))
-    least = _LEAST_FOUND * rarity(1, found.size)
+    least = _LEAST_FOUND * found.weight
     for hit in found.hits:
         if hit.score >= least and hit.pick not in taken and len(passages) < limit:
             said = talk.said[hit.pick[0]]

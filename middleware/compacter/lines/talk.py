@@ -53,8 +53,6 @@ _FEW = 3
 # Bytes of a text with its lines and words, for each of its own: 2 to 9 in real talks.
 _BYTES_OF_ONE = 6
 _NUMBERS = count()
-import os
-FLOAT=os.environ.get("FLOAT","1")=="1"
 
 
 class Hit(NamedTuple):
@@ -182,7 +180,7 @@ class Talk:
             picks = [(later, at) for at in range(len(self.said[later].lines))]
             if shared := rare & said:
                 related |= dict.fromkeys(picks, shared)
-            elif is_next and FLOAT:
+            elif is_next:
                 before = set(keys(self.said[later - 1].text))
                 is_new = not any(self.count(word) <= _FEW for word in said & before)
                 floating += picks if is_new else []
@@ -302,11 +300,8 @@ class Talk:
                 words = frozenset[str]().union(*map(said.stems, places))
                 have[number, places[0]] = words.intersection(wanted)
         whole = self.size(until)
-        rare = rarity(1, whole)
-        # The square, so that many common words are not worth a rare one.
         weights = {
-            word: share * rarity(self.count(word, until), whole) ** 2 / rare
-            for word, share in wanted.items()
+            word: share * rarity(self.count(word, until), whole) for word, share in wanted.items()
         }
         held = {
             pick: {word: weights[word] for word in sorted(words)} for pick, words in have.items()

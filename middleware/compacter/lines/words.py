@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from operator import add
 
 DENSE = (
@@ -23,11 +23,11 @@ DENSE = (
 few characters. For use inside the brackets of a pattern."""
 UNSPACED = re.compile(f"[{DENSE}]+")
 
-# Letters by which a long word without a digit is looked for, and a shorter one; and letters of a
-# long one.
+# Letters by which a word without a digit is looked for: more of them are mostly an ending.
 _STEM = 5
-_SHORT_STEM = 4
-_LONG = 8
+_ENDING = re.compile(r"(?:(?<=[a-z]{3})(?:ing|e[dns]|s)|(?<=[a-z]{4})[eiy])$")
+# Digits of a number that means little without the word before it.
+_SHORT_NUMBER = 3
 # Characters of any word: a row of one letter, or data, is no rarer for its length.
 _LONGEST_WORD = 24
 # For ``re`` neither vowel signs of Indic scripts nor their full stops are word characters.
@@ -62,39 +62,27 @@ def words(text: str) -> list[str]:
 
 
 def stems(text: str) -> set[str]:
-    """Return all beginnings by which the words of ``text`` may be looked for, see ``keys``, and its
-    compound names, such as ``max_depth``, by their words.
-    """
-    said = plain(text).split()
-    found = {word[: _LONGEST_WORD if not word.isalpha() else _STEM] for word in said}
-    found.update(word[:_SHORT_STEM] for word in said if word.isalpha())
-    found.update(_numbers(said))
-    return found.union(_compounds(text))
+    """Return all beginnings by which the words of ``text`` may be looked for, see ``keys``."""
+    return {*keys(text), *(word[:_STEM] for word in words(text) if word.isalpha())}
 
 
 def keys(text: str) -> list[str]:
-    """Return for each word of ``text`` the beginning by which it is looked for in ``stems``, in
-    their order: its first four letters, or five of a long word; more is mostly an ending. At last
-    come short numbers with the word before them, and compound names.
+    """Return for each word of ``text`` the beginning by which it is looked for, in their order: at
+    most five letters, without an English ending. At last come short numbers with the word before
+    them, and compound names, such as ``max_depth``, by their words.
     """
-    said = plain(text).split()
+    said = words(text)
     cut = [
-        word[:_LONGEST_WORD] if not word.isalpha() else word[: _STEM if len(word) >= _LONG else _SHORT_STEM]
-        for word in said
+        _ENDING.sub("", word)[:_STEM] if word.isalpha() else word[:_LONGEST_WORD] for word in said
     ]
-    return [*cut, *_numbers(said), *_compounds(text)]
-
-
-def _numbers(said: Sequence[str]) -> Iterator[str]:
-    """Yield short numbers with the word before them: room 12 is no price of 12."""
-    for before, word in itertools.pairwise(said):
-        if word.isdigit() and len(word) < _STEM:
-            yield f"{before} {word}"
-
-
-def _compounds(text: str) -> Iterator[str]:
-    for name in _COMPOUND.findall(text):
-        yield name.lower().translate(_MARKS)
+    pairs = itertools.pairwise(said)
+    # A number counts with the word before it: room 12 is no price of 12.
+    cut += [
+        f"{before} {word}"
+        for before, word in pairs
+        if word.isdigit() and len(word) <= _SHORT_NUMBER
+    ]
+    return cut + [name.lower().translate(_MARKS) for name in _COMPOUND.findall(text)]
 
 
 def _pairs(match: re.Match[str]) -> str:
