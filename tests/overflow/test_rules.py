@@ -149,22 +149,6 @@ def test_numbers_without_a_window_may_be_a_purses(status: int | None, code: str 
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('{"error": {"message": "Prompt too long.", "code": "rate-limit"}}', False),
-        ('{"message": "Prompt too long.", "type": "Arrearage"}', False),
-        ('{"a": {"message": "Prompt too long."}, "b": {"message": "x", "code": "conflict"}}', True),
-        ('failed: {"message": "Prompt too long.", "type": "Arrearage"}', True),
-        ('{"message": "Prompt exceeds the context window.", "code": "string_too_long"}', True),
-        ('{"message": "Prompt too long.", "type": "Arrearage"', True),
-        ("{" * 100_000, False),
-    ],
-)
-def test_a_code_inside_a_text_counts_where_the_text_is_one_error(text: str, *, found: bool) -> None:
-    assert (detect_text(text) is not None) is found
-
-
-@pytest.mark.parametrize(
     "name", ["QuotaExceededError", "AuthenticationError", "ContentPolicyViolationError"]
 )
 def test_a_class_of_another_kind_of_error_is_believed_unless_a_sentence_is_clear(name: str) -> None:

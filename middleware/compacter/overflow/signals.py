@@ -8,8 +8,6 @@ read.
 from __future__ import annotations
 
 # ruff: noqa: SIM905 - this many names are easier to read as words of a line
-import builtins
-import json
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -45,6 +43,7 @@ _BODY_NAMES: Final = (
 ).split()
 # Attributes of an HTTP response with a body that was already read.
 _READ: Final = ("_content", "_body", "_text")
+_SEVERAL_NAMES: Final = ("errors", "exceptions", "attempts", "failures")
 _WRAPPED_NAMES: Final = (
     "original_exception original_error orig inner_exception wrapped exc exception "
     "error last_exception last_error "
@@ -69,7 +68,6 @@ _CLASS_NAME: Final = re.compile(
 )
 _STATUS: Final = re.compile(r"[1-5]\d\d", re.ASCII)
 _CODE: Final = re.compile(r"[^\s-]\S{0,99}")
-_RETRIED: Final = re.compile(r"\b(?:attempts?|retr(?:y|ies|ied)|tries|tried)\b", re.IGNORECASE)
 NETWORK: Final = re.compile(
     r"Timeout|TimedOut|Connect(?:ion|or|Error|$)|Disconnected|Protocol(?:Error)|"
     r"ReadError|WriteError|Network|SSL|DNS"
@@ -85,6 +83,17 @@ _FAILED: Final = re.compile(
 _WRAPPING_TYPE: Final = re.compile(
     r"LLM|Model|Provider|Retry|API|Completion|Generat|Agent|Chat|Upstream|Inference|"
     r"Invo|Client|Gateway|Wrap|Engine"
+)
+
+
+# Classes of a fault of the program itself.
+_WITH_A_MEANING: Final = (
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    AssertionError,
+    ValueError,
+    AttributeError,
 )
 
 
@@ -112,7 +121,6 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
         texts_of = [text for text in map(value_of, _TEXT_NAMES) if isinstance(text, str | bytes)]
         # A bound, as a foreign class may carry any number of arguments.
         bodies = [text_of(error), *texts_of, *error.args[:20], *map(value_of, _BODY_NAMES)]
-    codes += _codes_in(bodies[0])
     texts: dict[str, None] = {}  # An ordered set.
     length = 0
     in_bodies: list[object] = []
@@ -146,28 +154,6 @@ def _code(value: object) -> str:
     value = value.value if isinstance(value, Enum) else value
     is_code = isinstance(value, str | int) and not isinstance(value, bool)
     return text_of(value).lower() if is_code else ""
-
-
-def _codes_in(text: object) -> list[object]:
-    """Return the codes of a text that is the JSON of one error.
-
-    If a text has several errors, such as a gateway's list of attempts, none of their codes counts.
-    """
-    if not isinstance(text, str) or not text.lstrip().startswith("{"):
-        return []
-    try:
-        body = json.loads(text[:MAX_TEXT])
-    except (ValueError, RecursionError):
-        return []
-    leaves = list(_leaves(body))
-    if sum(key == "message" for key, _ in leaves) != 1:
-        return []
-    # A validator's "string_too_long" means less than the sentence beside it.
-    return [
-        value
-        for key, value in leaves
-        if key in _CODE_KEYS and isinstance(value, str) and not value.startswith("string_")
-    ]
 
 
 def _leaves(body: object) -> Iterator[tuple[str, object]]:
@@ -237,38 +223,22 @@ def _attribute(thing: object, name: str) -> object:
 
 def reasons(error: BaseException) -> Iterator[BaseException]:
     """Yield the reasons of an exception: its cause, a retry's last attempt, exceptions in
-    attributes and arguments.
+    attributes and arguments, the members of a group from the last one on.
     """
     if error.__cause__ is not None:
         yield error.__cause__
     attempt = _attribute(error, "last_attempt")
     carried: list[object] = [_attribute(error, name) for name in _WRAPPED_NAMES]
-    # The time-out of 0: a future that is done has its exception at once, and none may be waited
-    # for.
+    # Timeout 0: only a finished future is asked.
     if isinstance(attempt, Future) and attempt.done() and not attempt.cancelled():
         carried.insert(0, attempt.exception(timeout=0))
     carried += error.args[:20]
     yield from (value for value in carried if isinstance(value, BaseException))
-    if not siblings(error):
-        yield from _members(error)[-1:]  # Of several attempts the last one decides.
-
-
-def siblings(error: BaseException) -> tuple[BaseException, ...]:
-    """Return the exceptions that a group raised at the same time; empty for a group of consecutive
-    attempts.
-    """
-    if not isinstance(error, BaseExceptionGroup) or _RETRIED.search(text_of(error)):
-        return ()
-    return _members(error)
-
-
-def _members(error: BaseException) -> tuple[BaseException, ...]:
-    for name in ("errors", "exceptions", "attempts", "failures"):
-        value = _attribute(error, name)
-        members = value[-MAX_MEMBERS:] if isinstance(value, list | tuple) else ()
-        if found := tuple(item for item in members if isinstance(item, BaseException)):
-            return found
-    return ()
+    several = [_attribute(error, name) for name in _SEVERAL_NAMES]
+    attempts = next((value for value in several if value and isinstance(value, list | tuple)), ())
+    # Of attempts the last one decides; members of a group were raised at the same time.
+    count = MAX_MEMBERS if isinstance(error, BaseExceptionGroup) else 1
+    yield from (value for value in attempts[: -count - 1 : -1] if isinstance(value, BaseException))
 
 
 def find_handled(error: BaseException) -> BaseException | None:
@@ -287,16 +257,8 @@ def find_handled(error: BaseException) -> BaseException | None:
     bases = [base.__name__ for base in kind.__mro__ if base.__module__ != "builtins"]
     if any(NETWORK.search(name) for name in bases) or isinstance(error, OSError):
         return None
-    wraps = _WRAPPING_TYPE.search(kind.__name__) is not None
-    has_meaning = isinstance(
-        error, ArithmeticError | LookupError | TypeError | AssertionError | ValueError
-    )
-    if (
-        kind not in {Exception, RuntimeError}
-        and not wraps
-        and (has_meaning or hasattr(builtins, kind.__name__))
-    ):
+    if issubclass(kind, _WITH_A_MEANING) and not _WRAPPING_TYPE.search(kind.__name__):
         return None
     text = text_of(error).strip()
-    same = not text or text == text_of(old).strip()
-    return old if same or wraps or _FAILED.search(text) else None
+    is_same = text in {"", text_of(old).strip()}
+    return old if is_same or _WRAPPING_TYPE.search(kind.__name__) or _FAILED.search(text) else None

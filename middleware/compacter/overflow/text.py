@@ -3,7 +3,7 @@ editor, and divide it into sentences.
 
 The patterns (see ``table``) are written for the normalised form: lower case, ASCII digits and
 quotes, no accents, single spaces, no URL, no colour code, no frame of a terminal, JSON escapes
-decoded, words that a line wrap broke joined again, and nothing that repeats the caller's own words.
+decoded, and nothing that a complaint about a part of the request quotes of it.
 """
 
 from __future__ import annotations
@@ -97,16 +97,6 @@ _SPELLINGS: Final = str.maketrans(
     }
 )
 
-# If an error repeats the caller's own messages, their words are not evidence.
-_ECHO_ROLE: Final = re.compile(
-    r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|"
-    r"developer)[\"']|\bkwargs ?[=:]"
-)
-_ECHO: Final = re.compile(
-    r"[\"'](?:content|text|arguments|prompt|"
-    r"input)[\"']\s{0,4}:\s{0,4}(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')"
-)
-_ECHO_VALUE: Final = re.compile(r"\binput_value=(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')")
 # A complaint about a part of the request, by its path or as a value that cannot be read, quotes the
 # caller. An apostrophe ends no quotation ("this model's"); the end of the text does.
 _COMPLAINT: Final = re.compile(
@@ -119,13 +109,6 @@ _COMPLAINT: Final = re.compile(
     r"(?<![a-z0-9\])])(?P<quote>[\"'`])(?=[^\"'`\s]{1,40}\s)"
 )
 _QUOTE_END: Final = {quote: re.compile(rf"{quote}(?![a-z])") for quote in "\"'`"}
-
-# Words of the patterns that a terminal may break anywhere: "maxi" + "mum".
-_MENDED: Final = re.compile(
-    "allowed|completion|context|conversation|exceeded|exceeding|exceeds|input|length|limit|longer|maximum|messages"
-    "|model|prompt|reduce|request|requested|resulted|tokens|window"
-)
-_TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})([ \x1d]|-[ \x1d])(?=([a-z]{1,11})\b)")
 
 
 def text_of(value: object) -> str:
@@ -178,12 +161,8 @@ def mark(text: str) -> str:
         text = without_accents(_INVISIBLE.sub("", _HARD_SPACE.sub("_", text)))
     # Addresses have words and numbers of their own ("/v1/context/8192").
     text = _MODEL.sub("it", _URL.sub(_endpoint, text).lower())
-    # Only where a role stands too: "input": "..." alone may be the provider's own words.
-    if _ECHO_ROLE.search(text):
-        text = _ECHO.sub(" ", text)
-    text = _without_quotation(_ECHO_VALUE.sub(" ", text))
-    text = _SPACE.sub(lambda match: SOFT if SOFT in match.group() else " ", text)
-    return _TWO_PIECES.sub(_mend, text)
+    text = _without_quotation(text)
+    return _SPACE.sub(lambda match: SOFT if SOFT in match.group() else " ", text)
 
 
 def _decode_escapes(match: re.Match[str]) -> str:
@@ -206,10 +185,6 @@ def _without_quotation(text: str) -> str:
         end = _QUOTE_END[complaint["quote"]].search(text, complaint.end())
         at = end.end() if end else len(text)
     return " ".join([*kept, text[at:]])
-
-
-def _mend(match: re.Match[str]) -> str:
-    return match[1] if _MENDED.fullmatch(match[1] + match[3]) else match.group()
 
 
 def sentences(text: str) -> list[Span]:
