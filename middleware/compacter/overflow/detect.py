@@ -145,8 +145,8 @@ def judge(signals: Signals, table: Table) -> Verdict:
     codes = signals.codes | {str(signals.status)}
     verdict = decide(signals.text, table, codes, coded=coded)
     if verdict.kind == "nothing" and not verdict.rule and table.has(names, "type"):
-        limit = measure(verdict.statement, table, codes=codes, source="class")
-        verdict = Verdict("token limit", "class", limit=limit)
+        limit = measure(verdict.statement, table, codes=codes)
+        verdict = Verdict("token limit", "class", limit=replace(limit, source="class"))
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 

@@ -166,7 +166,6 @@ def measure(
     near: tuple[int, int] | None = None,
     codes: frozenset[str] = frozenset(),
     counted: bool = False,
-    source: str = "",
     guess: bool = True,
 ) -> TokenLimit:
     """Return the numbers of a text that states a token limit, by role.
@@ -178,7 +177,6 @@ def measure(
             None: everywhere.
         codes: status and codes of the error, which do not count tokens.
         counted: whether the limit includes the completion.
-        source: the rule that decided.
         guess: whether a number without words for it gets the remaining role.
     """
     claims = sorted(_claims(text, table, codes, near))
@@ -196,7 +194,7 @@ def measure(
     found = _token_limit(chosen, doubtful, counted=counted)
     stated = (winners[role] for role in ("sent", "input") if role in winners)
     is_bound = found.is_bound or any(claim.is_bound for claim in stated)
-    return replace(found, source=source, is_bound=is_bound)
+    return replace(found, is_bound=is_bound)
 
 
 def _claims(
