@@ -195,9 +195,9 @@ def test_the_parts_of_a_total_are_told_apart(text: str, expected: TokenLimit) ->
 
 
 def test_a_total_that_counts_the_output_gives_the_input_as_the_rest() -> None:
-    expected = TokenLimit(None, 9000, "input_plus_output", 5000, 4000, "rule")
+    expected = TokenLimit(None, 9000, "input_plus_output", 5000, 4000)
 
-    assert measure("total 9000, output 4000", TABLE, counted=True, source="rule") == expected
+    assert measure("total 9000, output 4000", TABLE, counted=True) == expected
     assert measure("total 4000, output 4000", TABLE, counted=True).input_tokens is None
 
 

@@ -65,6 +65,8 @@ _WITHOUT_WINDOW: Final = ("tokens exceed a limit", "too many tokens", "too many"
 _TELLING: Final = frozenset(
     ("subject too long", "request too long", "subject exceeds a limit", "bound on the context")
 )
+# Most letters before advice that is the whole message: "Error: please shorten the prompt".
+_OPENING: Final = 30
 # Meanings that both numbers of a statement may have.
 _WINDOWS: Final = ("context", "input limit", "subject", "model")
 # With the output: the limit is for both.
@@ -216,7 +218,13 @@ class _Source:
             last = [index for index, weight in enumerate(weights) if weight == "doubt"]
         if last or coded:
             return last[-1] if last else None
-        return weights.index("likely") if "likely" in weights else None
+        for index in (index for index, weight in enumerate(weights) if weight == "likely"):
+            # Advice is the whole message; elsewhere it follows another fault.
+            advice = self.table["reduce"].search(self.text, *self.spans[index])
+            letters = sum(map(str.isalpha, self.text[: advice.start()])) if advice else 0
+            if self.read[index].rule != "advice" or letters <= _OPENING:
+                return index
+        return None
 
 
 def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Source:
@@ -244,6 +252,9 @@ def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Sourc
             read[index] = alone[index]._replace(weight=weight, rule=alone[index].rule or "sizes")
         elif is_stated and read[index].veto in _OUTRANKED:
             read[index] = read[index]._replace(weight="silent")
+            if alone[index].veto in _OUTRANKED:
+                start, end = spans[index]
+                plain = plain[:start] + " " * (end - start) + plain[end:]
         elif weight == "likely" and read[index] == _Reading("silent"):
             read[index] = _Reading(weight, "sizes")
     return replace(source, text=plain if is_stated else text, read=read)
