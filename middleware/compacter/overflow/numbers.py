@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, compress, islice, product
+from itertools import chain, islice, product
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
@@ -84,9 +84,13 @@ SMALLEST_SIZE: Final = 64
 _SMALLEST: Final = 16
 
 _SCALE: Final = {
-    **dict.fromkeys(("k", "thousand", "mil", "тыс"), 1_000),
-    **dict.fromkeys(("m", "million", "mio", "млн"), 1_000_000),
-    **dict.fromkeys(("万", "萬", "만"), 10_000),
+    word: scale
+    for scale, words in (
+        (1_000, "k thousand mil тыс"),
+        (1_000_000, "m million mio млн"),
+        (10_000, "万 萬 만"),
+    )
+    for word in words.split()
 }
 # 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not a part of a date, a version, a name or a
 # broken number.
@@ -180,17 +184,18 @@ def measure(
         guess: whether a number without words for it gets the remaining role.
     """
     claims = sorted(_claims(text, table, codes, near))
-    winners = {claim.role: claim for claim in claims if claim.role and claim.counts}
-    chosen = {role: claim.value for role, claim in winners.items()}
+    winners: dict[Role, _Claim] = {
+        claim.role: claim for claim in claims if claim.role and claim.counts
+    }
+    chosen: dict[Role, int] = {role: claim.value for role, claim in winners.items()}
     chosen |= _calculate(text, {claim.start: claim.value for claim in claims})
     limit = winners.get("limit")
     # A limit whose word is too far away to be certain if there are other numbers.
     doubtful = limit.value if limit and limit.is_near and not limit.is_close else None
     if guess:
-        is_loose = (
-            claim.is_near and (claim.role == "limit" or not claim.is_close) for claim in claims
-        )
-        _guess(chosen, {claim.value for claim in compress(claims, is_loose)}, doubtful)
+        near_by = [claim for claim in claims if claim.is_near]
+        loose = {claim.value for claim in near_by if claim.role == "limit" or not claim.is_close}
+        _guess(chosen, loose, doubtful)
     found = _token_limit(chosen, doubtful, counted=counted)
     stated = (winners[role] for role in ("sent", "input") if role in winners)
     is_bound = found.is_bound or any(claim.is_bound for claim in stated)
@@ -337,7 +342,8 @@ def _calculate(text: str, values: dict[int, int]) -> dict[Role, int]:
             role: values.get(match.start(role), 0) for role in _ROLES if role in match.groupdict()
         }
         if "output" in terms and all(terms.values()):
-            chosen |= terms | {"sent": terms["input"] + terms["output"]}
+            terms["sent"] = terms["input"] + terms["output"]
+            chosen |= terms
         # 7000 / 8192 is not too long.
         elif "output" not in terms and terms["sent"] > terms["limit"] >= _SMALLEST:
             chosen |= terms

@@ -136,17 +136,16 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
         return Verdict("other error", "other call", text)
     source = _read(text, marked, table, codes)
     index = source.find_deciding(coded=coded)
-    if index is None:
-        reading = _Reading("clear", "code") if coded else _Reading("silent")
-        near, statement = None, ""
-    else:
+    if index is not None:
         reading = source.read[index]
         near, statement = source.near(index), source.sentence(index)
-    if reading.veto:
-        kind = "nothing" if reading.weight == "doubt" else "other error"
-        return Verdict(kind, reading.veto, statement)
-    if not reading.rule:
+    elif coded:
+        reading, near, statement = _Reading("clear", "code"), None, ""
+    else:
         return Verdict("nothing", statement=source.text)
+    if reading.veto:
+        is_doubt = reading.weight == "doubt"
+        return Verdict("nothing" if is_doubt else "other error", reading.veto, statement)
     counted = any(each.counts_output for each in source.read)
     limit = measure(source.text, table, near=near, codes=codes, counted=counted)
     return Verdict("token limit", reading.rule, statement, replace(limit, source=reading.rule))
@@ -168,8 +167,7 @@ class _Source:
 
     def near(self, index: int) -> Span:
         """Return what belongs to a statement: the sentence before it and two after."""
-        first = index if self.read[index].rule == "sizes" else max(0, index - 1)
-        return self.spans[first][0], self.spans[min(index + 2, len(self.spans) - 1)][1]
+        return self.spans[max(0, index - 1)][0], self.spans[min(index + 2, len(self.spans) - 1)][1]
 
     def piece(self, index: int) -> str:
         """Return a sentence with the next one, if that has no veto.
@@ -314,7 +312,7 @@ def _read_sentence(sentence: str, table: Table, codes: frozenset[str]) -> _Readi
         is_doubt = rule or veto == "other thing" or (veto == "other unit" and "limit" in present)
         return _Reading("doubt" if is_doubt else "silent", veto=veto)
     counts_output = "output" in present and not present.isdisjoint(_COUNTED)
-    weight = "clear" if rule in _CLEAR else "likely" if rule else "silent"
+    weight: Weight = "clear" if rule in _CLEAR else "likely" if rule else "silent"
     return _Reading(weight, rule, counts_output=counts_output)
 
 

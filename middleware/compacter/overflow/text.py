@@ -88,13 +88,11 @@ _INVISIBLE: Final = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\
 _BLOB: Final = re.compile(r"[^\W\u2e80-\ud7ff]{120,}")
 _ACCENT: Final = re.compile(r"[\u0300-\u036f]")
 _SPELLINGS: Final = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
-        **dict.fromkeys("\u2264\u2a7d\u2266", "<="),
-        **dict.fromkeys("\u2265\u2a7e\u2267", ">="),
-        "\u00df": "ss",
-    }
+    "\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb",
+    "'" * 7 + '"' * 7,
+) | str.maketrans(
+    {"\u2264": "<=", "\u2a7d": "<=", "\u2266": "<=", "\u2265": ">=", "\u2a7e": ">=", "\u2267": ">="}
+    | {"\u00df": "ss"}
 )
 
 # A complaint about a part of the request, by its path or as a value that cannot be read, quotes the
@@ -189,14 +187,13 @@ def _without_quotation(text: str) -> str:
 
 def sentences(text: str) -> list[Span]:
     """Return start and end of the sentences of a normalised text; long ones in pieces."""
-    found: list[Span] = []
-    start = 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        while start < end:
-            stop = min(end, start + MAX_SENTENCE)
-            if text[start:stop].strip():
-                found.append((start, stop))
-            start = stop
+    ends = [0, *(match.end() for match in _END.finditer(text)), len(text)]
+    found = [
+        (cut, min(end, cut + MAX_SENTENCE))
+        for start, end in pairwise(ends)
+        for cut in range(start, end, MAX_SENTENCE)
+        if text[cut : min(end, cut + MAX_SENTENCE)].strip()
+    ]
     half = MAX_SENTENCES // 2
     return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]
 
