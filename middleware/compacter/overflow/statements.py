@@ -136,16 +136,18 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
         return Verdict("other error", "other call", text)
     source = _read(text, marked, table, codes)
     index = source.find_deciding(coded=coded)
+    reading = _Reading("clear", "code" if coded else "")
+    near: Span | None = None
+    statement = ""
     if index is not None:
         reading = source.read[index]
-        near, statement = source.near(index), source.sentence(index)
-    elif coded:
-        reading, near, statement = _Reading("clear", "code"), None, ""
-    else:
-        return Verdict("nothing", statement=source.text)
+        near = source.near(index)
+        statement = source.sentence(index)
     if reading.veto:
         is_doubt = reading.weight == "doubt"
         return Verdict("nothing" if is_doubt else "other error", reading.veto, statement)
+    if not reading.rule:
+        return Verdict("nothing", statement=source.text)
     counted = any(each.counts_output for each in source.read)
     limit = measure(source.text, table, near=near, codes=codes, counted=counted)
     return Verdict("token limit", reading.rule, statement, replace(limit, source=reading.rule))
