@@ -7,7 +7,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from compacter.overflow import TokenLimit, explain
+from compacter.overflow import TokenLimit
+from compacter.overflow.detect import judge
+from compacter.overflow.signals import signals_of
+from compacter.overflow.table import default_table
 
 _WORDS = re.compile(r"\{([^{}]*)\}")
 
@@ -16,7 +19,7 @@ def detect_text(
     text: str, *, status: int | None = None, code: str | None = None
 ) -> TokenLimit | None:
     """The token limit that the text of an error states."""
-    return explain(text, status=status, code=code).limit
+    return judge(signals_of(text, status=status, code=code), default_table()).limit
 
 
 def spelled_out(line: str) -> list[str]:

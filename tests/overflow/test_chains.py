@@ -241,16 +241,6 @@ def test_an_attempt_without_an_exception_is_no_reason() -> None:
         assert detect_token_limit(error) is None
 
 
-def test_of_a_group_of_attempts_the_last_one_decides() -> None:
-    """Members of a group that names attempts came one after the other."""
-    limit = ProviderError(TEXT)
-    other = KeyError("answer")
-
-    assert detect_token_limit(ExceptionGroup("failed after 2 attempts", [limit, other])) is None
-    assert detect_token_limit(ExceptionGroup("failed after 2 attempts", [other, limit])) is not None
-    assert detect_token_limit(ExceptionGroup("two tasks failed", [limit, other])) is not None
-
-
 def test_an_exception_among_the_arguments_is_read() -> None:
     assert detect_token_limit(LLMError("call failed", ProviderError(TEXT))) is not None
 

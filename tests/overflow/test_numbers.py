@@ -41,24 +41,6 @@ def test_a_number_is_read_however_it_is_written(text: str, values: list[int]) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("Context length exceeded: 409 requested, 256 allowed", [409, 256]),
-        ("Context window exceeded: 512 maximum, 4096 requested", [512, 4096]),
-        ("Le contexte est trop long, maximum 256 : 409 demandés.", [256, 409]),
-        ("Kontextlänge überschritten: 550 erlaubt, 2000 angefordert", [550, 2000]),
-        ("Error: 400 requested input exceeds the limit of 8192", [8192]),
-        ("Error: 413 maximum context length is 8192", [8192]),
-        ("Error: 500 exceeded, 9000 requested, 8192 allowed", [9000, 8192]),
-    ],
-)
-def test_a_number_like_a_status_counts_tokens_if_one_word_after_it_says_so(
-    text: str, values: list[int]
-) -> None:
-    assert counts(text) == values
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "gpt-4-32768 llama-8192-v2 v8192 model8192 8192b",
@@ -164,16 +146,11 @@ def test_a_number_without_a_word_takes_the_role_that_is_left_if_it_fits(
     ("text", "expected"),
     [
         ("prompt tokens 9000 > 8192", TokenLimit(8192, 9000)),
-        ("8192 < 9000 tokens", TokenLimit(8192, 9000)),
         ("9000 / 8192 tokens", TokenLimit(8192, 9000)),
         ("9000 of 8192 tokens", TokenLimit(8192, 9000)),
         ("7000 / 8192 tokens", TokenLimit(None, 7000)),
         (
             "prompt and max_tokens: 5000 + 4000 > 8192",
-            TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
-        ),
-        (
-            "max_tokens and prompt: 4000 + 5000 > 8192",
             TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
         ),
         (
@@ -218,9 +195,9 @@ def test_the_parts_of_a_total_are_told_apart(text: str, expected: TokenLimit) ->
 
 
 def test_a_total_that_counts_the_output_gives_the_input_as_the_rest() -> None:
-    expected = TokenLimit(None, 9000, "input_plus_output", 5000, 4000, "rule")
+    expected = TokenLimit(None, 9000, "input_plus_output", 5000, 4000)
 
-    assert measure("total 9000, output 4000", TABLE, counted=True, source="rule") == expected
+    assert measure("total 9000, output 4000", TABLE, counted=True) == expected
     assert measure("total 4000, output 4000", TABLE, counted=True).input_tokens is None
 
 
@@ -312,8 +289,6 @@ def test_a_size_that_is_only_a_bound_is_marked_as_one(text: str, is_bound: bool)
     ("text", "parts"),
     [
         ("limit 8192, requested 9100 (6000 of text, 1100 of tools, 2000 for the output)", 7100),
-        ("limit 8192: 5000 of text, 1500 of images, 600 of tools and 2000 for the output", 7100),
-        ("limit 8192: system 100 + tools 1000 + messages 6000 + max_tokens 2000", 7100),
         ("limit 8192: 6000 in the messages, 2000 in the completion", 6000),
     ],
 )

@@ -28,56 +28,11 @@ PHRASES = [
         "model's context window"
     ),
 ]
-WORDS = st.sampled_from(
-    [
-        "prompt",
-        "input",
-        "context",
-        "window",
-        "length",
-        "tokens",
-        "maximum",
-        "limit",
-        "exceeds",
-        "too",
-        "long",
-        "max_tokens",
-        "requested",
-        "8192",
-        "9000",
-        "(",
-        ")",
-        "[",
-        "]",
-        ">",
-        "+",
-        "-",
-        ",",
-        ".",
-        ":",
-        ";",
-        "{",
-        "}",
-        '"',
-        "'",
-        "\\",
-        "\\n",
-        "\n",
-        "\t",
-        "rate",
-        "per",
-        "minute",
-        "上下文",
-        "超过",
-        "128k",
-        "1.5M",
-        "~",
-        "%",
-        "\x1b[31m",
-        "́",
-        "\ud7ff",
-    ]
-)
+PIECES = r"""
+prompt input context window length tokens maximum limit exceeds too long max_tokens requested rate
+per minute 8192 9000 128k 1.5M 上下文 超过 ( ) [ ] > + - , . : ; { } " ' ~ % \ \n
+"""
+WORDS = st.sampled_from([*PIECES.split(), "\n", "\t", "\x1b[31m", "\u0301", "\ud7ff"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
     lambda inner: (

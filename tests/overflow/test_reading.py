@@ -29,10 +29,6 @@ from compacter.overflow import TokenLimit, explain
             "The length of the messages 4000 and max_tokens 5000 exceed the context length of 8192",
             TokenLimit(8192, 9000, "input_plus_output", 4000, 5000),
         ),
-        (
-            "max_tokens and input length exceed context limit: 5000 + 4000 > 8192",
-            TokenLimit(8192, 9000, "input_plus_output", 4000, 5000),
-        ),
         ("the prompt is too long: 9000 tokens > 8192 maximum", TokenLimit(8192, 9000, "input")),
         ("max_tokens would exceed the context window", TokenLimit(None, None, "input_plus_output")),
         (

@@ -76,7 +76,7 @@ def test_the_sentence_before_and_two_after_belong_to_a_statement() -> None:
         ("limit 8192, requested 9000", False),
         ("tokens: limit 8192. String too long. requested 9000", False),
         ("tokens: limit 8192. max_tokens: requested 9000", False),
-        ("Please shorten the messages. Token limit 8192, requested 9000", True),
+        ("Please shorten the messages. Token limit 8192, requested 9000", False),
     ],
 )
 def test_where_no_rule_knows_the_phrase_stated_sizes_speak(text: str, *, found: bool) -> None:
@@ -146,22 +146,6 @@ def test_numbers_without_a_window_may_be_a_purses(status: int | None, code: str 
 
     assert detect_text(text) is not None
     assert detect_text(text, status=status, code=code) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('{"error": {"message": "Prompt too long.", "code": "rate-limit"}}', False),
-        ('{"message": "Prompt too long.", "type": "Arrearage"}', False),
-        ('{"a": {"message": "Prompt too long."}, "b": {"message": "x", "code": "conflict"}}', True),
-        ('failed: {"message": "Prompt too long.", "type": "Arrearage"}', True),
-        ('{"message": "Prompt exceeds the context window.", "code": "string_too_long"}', True),
-        ('{"message": "Prompt too long.", "type": "Arrearage"', True),
-        ("{" * 100_000, False),
-    ],
-)
-def test_a_code_inside_a_text_counts_where_the_text_is_one_error(text: str, *, found: bool) -> None:
-    assert (detect_text(text) is not None) is found
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from compacter.overflow.signals import (
     Signals,
     find_handled,
     reasons,
-    siblings,
     signals_of,
 )
 from compacter.overflow.statements import ABOVE_BUDGET, MEANINGS, Verdict, decide, names_window
@@ -33,8 +32,6 @@ _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 429, 5
 # Some providers answer it with prices per length: ignore the numbers unless a window is named.
 _PAYMENT_STATUS: Final = 402
 NOTHING: Final = Verdict("nothing")
-# Of simultaneous errors a token limit decides, then another error.
-_RANKS: Final = ("nothing", "other error", "token limit")
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
@@ -116,13 +113,12 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     if own.kind == "other error" or own.states_both:
         return own
     # Related exceptions decide if its own text does not, and fill in numbers that it lacks.
-    for reason in reasons(error):
-        behind = judge_error(reason, table, seen)
-        if behind.kind != "nothing":
-            break
-    else:
-        together = (judge_error(member, table, seen) for member in reversed(siblings(error)))
-        behind = max(together, key=lambda verdict: _RANKS.index(verdict.kind), default=NOTHING)
+    verdicts = (judge_error(reason, table, seen) for reason in reasons(error))
+    said = [verdict for verdict in verdicts if verdict.kind != "nothing"]
+    if isinstance(error, BaseExceptionGroup):
+        # Of simultaneous errors a token limit decides, then another error.
+        said.sort(key=lambda verdict: verdict.kind != "token limit")
+    behind = said[0] if said else NOTHING
     if stated is None:
         old = find_handled(error)
         if behind.kind == "nothing" and old is not None:
@@ -149,8 +145,8 @@ def judge(signals: Signals, table: Table) -> Verdict:
     codes = signals.codes | {str(signals.status)}
     verdict = decide(signals.text, table, codes, coded=coded)
     if verdict.kind == "nothing" and not verdict.rule and table.has(names, "type"):
-        limit = measure(verdict.statement, table, codes=codes, source="class")
-        verdict = Verdict("token limit", "class", limit=limit)
+        limit = measure(verdict.statement, table, codes=codes)
+        verdict = Verdict("token limit", "class", limit=replace(limit, source="class"))
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 

@@ -8,8 +8,9 @@ the limit.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice, product
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
@@ -53,14 +54,21 @@ class Number(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """Claim of a number to a role; the largest one wins: in the deciding sentences, then with its
-    words next to it, then the last.
+    """A number with the role that words give it. The largest claim to a role wins: in the deciding
+    sentences, then with its words next to it, then the last.
     """
 
     is_near: bool
     is_close: bool
     start: int
     value: int
+    role: Role | None
+    is_bound: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether the number is large enough to count tokens, unlike that of "attempt 3 of 5"."""
+        return self.role == "output" or self.value >= _SMALLEST
 
 
 # Most numbers read of one text; an error with more of them is a dump.
@@ -76,9 +84,13 @@ SMALLEST_SIZE: Final = 64
 _SMALLEST: Final = 16
 
 _SCALE: Final = {
-    **dict.fromkeys(("k", "thousand", "mil", "тыс"), 1_000),
-    **dict.fromkeys(("m", "million", "mio", "млн"), 1_000_000),
-    **dict.fromkeys(("万", "萬", "만"), 10_000),
+    word: scale
+    for scale, words in (
+        (1_000, "k thousand mil тыс"),
+        (1_000_000, "m million mio млн"),
+        (10_000, "万 萬 만"),
+    )
+    for word in words.split()
 }
 # 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not a part of a date, a version, a name or a
 # broken number.
@@ -111,8 +123,6 @@ _OVERSHOT: Final = re.compile(
 )
 # A size that is only a bound: "at least 8193".
 _BOUND: Final = re.compile(r"(?:\b(?:at least|more than|over|up to|at most)|>=?) ?[~(\[]?$")
-# Text between two parts of one sum: "8000 in the messages, 500 in the tools".
-_NEXT_PART: Final = re.compile(r"[^\d.;:\x1e]{1,40}?(?:[,+&]|\band\b|\bplus\b)[^\d.;:\x1e]{0,40}")
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 # "400 the prompt is too long", at the beginning of a statement; not "(500 in the messages, 512 in
 # the completion)".
@@ -121,8 +131,6 @@ _STATUS_OF_WORDS: Final = re.compile(
     r" ?[-:]? ?[`'\"{(]{0,2}(?!\w{0,20}tokens?\b|(?:in|for|from|"
     r"of)\b)[a-z]"
 )
-# "409 requested, 256 allowed": a clause of a number and one word that gives it its role.
-_ONE_WORD: Final = re.compile(r" ?\w{2,16}(?= ?(?:[,;.)\]]|$))")
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
 _ADDED: Final = re.compile(
@@ -143,13 +151,12 @@ _IS_OVER: Final = r"(?:>=?|exceeds?|(?:is )?(?:greater|larger|longer|more) than)
 # The name of a limit: "> max_model_len 8192", "larger than the window of 8192".
 _NAME: Final = r"(?: ?[a-z_][a-z_ ]{0,30}[:=]?)?"
 _SUM: Final = rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}[)\]]? ?(?:= ?{_N}{_T})?"
-# Calculations: each number by its role. "9000 > 8192", "8192 < 9000", "8000 + 1000 > 8192" and
+# Calculations: each number by its role. "9000 > 8192", "8000 + 1000 > 8192" and
 # "1000 > 8192 - 8000".
 _FORMULAS: Final = tuple(
     re.compile(formula)
     for formula in (
         rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?{_NAME}|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
-        rf"(?P<limit>{_N}){_T}[)\]]? ?<=? ?[(\[]?(?P<sent>\d)",
         rf"{_SUM}{_IS_OVER}{_NAME} ?(?P<limit>\d)",
         rf"(?P<output>{_N}) ?>=? ?(?P<limit>{_N}) ?- ?(?P<input>\d)",
     )
@@ -163,7 +170,6 @@ def measure(
     near: tuple[int, int] | None = None,
     codes: frozenset[str] = frozenset(),
     counted: bool = False,
-    source: str = "",
     guess: bool = True,
 ) -> TokenLimit:
     """Return the numbers of a text that states a token limit, by role.
@@ -175,70 +181,61 @@ def measure(
             None: everywhere.
         codes: status and codes of the error, which do not count tokens.
         counted: whether the limit includes the completion.
-        source: the rule that decided.
         guess: whether a number without words for it gets the remaining role.
     """
+    claims = sorted(_claims(text, table, codes, near))
+    winners: dict[Role, _Claim] = {
+        claim.role: claim for claim in claims if claim.role and claim.counts
+    }
+    chosen: dict[Role, int] = {role: claim.value for role, claim in winners.items()}
+    chosen |= _calculate(text, {claim.start: claim.value for claim in claims})
+    limit = winners.get("limit")
+    # A limit whose word is too far away to be certain if there are other numbers.
+    doubtful = limit.value if limit and limit.is_near and not limit.is_close else None
+    if guess:
+        near_by = [claim for claim in claims if claim.is_near]
+        loose = {claim.value for claim in near_by if claim.role == "limit" or not claim.is_close}
+        _guess(chosen, loose, doubtful)
+    found = _token_limit(chosen, doubtful, counted=counted)
+    stated = (winners[role] for role in ("sent", "input") if role in winners)
+    is_bound = found.is_bound or any(claim.is_bound for claim in stated)
+    return replace(found, is_bound=is_bound)
+
+
+def _claims(
+    text: str, table: Table, codes: frozenset[str], near: tuple[int, int] | None
+) -> Iterator[_Claim]:
+    """Yield the numbers of a text that may count tokens, with their roles."""
     numbers = token_counts(text, table, codes)
-    claims: dict[Role, _Claim] = {}
-    roles: dict[int, Role | None] = {}
-    unclaimed: set[int] = set()
-    # Numbers whose word is too far away to be certain if there are other numbers.
-    distant: set[int] = set()
     # Words between two numbers belong to either: the text is cut at the numbers beside each one.
     starts = [0, *(number.end for number in numbers)]
     ends = [*(number.start + 1 for number in numbers[1:]), len(text)]
-    for number, before, behind in zip(numbers, starts, ends, strict=False):
-        start = max(before, number.start - _REACH)
-        end = min(behind, number.end + _REACH)
-        is_near = near is None or near[0] <= number.start <= near[1]
-        role, close = _role(text[start : number.start], text[number.end : end], table)
-        roles[number.start] = role
-        if role in {"sent", "input"} and number.value < _SMALLEST:
-            continue  # "attempt 3 of 5"
-        if role is not None:
-            claim = _Claim(is_near, close, number.start, number.value)
-            claims[role] = max(claims.get(role, claim), claim)
-        if is_near and role and not close:
-            distant.add(number.value)
-        elif is_near and role in {None, "limit"}:
-            unclaimed.add(number.value)
-    chosen: dict[Role, int] = {role: claim.value for role, claim in claims.items()}
-    chosen |= _calculate(text, {number.start: number.value for number in numbers}, table)
-    if "sent" not in chosen:
-        chosen |= _sum_of_parts(text, numbers, roles)
-    if guess:
-        _guess(chosen, unclaimed, distant)
-    stated = [claims[role].start for role in ("sent", "input") if role in claims]
-    is_bound = any(_BOUND.search(text[max(0, start - _REACH) : start]) for start in stated)
-    return _token_limit(chosen, distant, counted=counted, is_bound=is_bound, source=source)
+    for (value, start, end), first, last in zip(numbers, starts, ends, strict=False):
+        before = text[max(first, start - _REACH) : start]
+        role, is_close = _role(before, text[end : min(last, end + _REACH)], table)
+        is_near = near is None or near[0] <= start <= near[1]
+        yield _Claim(is_near, is_close, start, value, role, _BOUND.search(before) is not None)
 
 
-def _guess(chosen: dict[Role, int], unclaimed: set[int], distant: set[int]) -> None:
-    """Give a number without words the role that is left: the larger one was sent, the smaller one
+def _guess(chosen: dict[Role, int], loose: set[int], doubtful: int | None) -> None:
+    """Give numbers without words the role that is left: the larger one was sent, the smaller one
     is the limit.
     """
+    rest = {value for value in loose if value >= SMALLEST_SIZE}
     sent = chosen.get("sent", chosen.get("input"))
+    if sent is None and len(rest) > 1 and chosen.get("limit") == doubtful:
+        chosen.pop("limit", None)
     limit = chosen.get("limit")
-    far = None
-    if sent is None and limit in distant:
-        far = chosen.pop("limit")
-        limit = None
-    rest = {value for value in unclaimed | distant if value >= SMALLEST_SIZE}
-    rest -= set(chosen.values())
-    if sent is None and limit is None:
-        if rest == {far}:
-            chosen["limit"] = rest.pop()
-        elif len(rest) == 2:
-            chosen["limit"], chosen["sent"] = sorted(rest)
-    elif sent is None or limit is None:
-        fitting = [value for value in rest if value > (limit or 0) and value < (sent or value + 1)]
-        if len(fitting) == 1:
-            chosen["sent" if sent is None else "limit"] = fitting[0]
+    rest -= {sent, limit}
+    limits = {limit} if limit else rest
+    pairs = [pair for pair in product(limits, {sent} if sent else rest) if pair[0] < pair[1]]
+    if len(pairs) == 1:
+        chosen["limit"], larger = pairs[0]
+        if sent is None:
+            chosen["sent"] = larger
 
 
-def _token_limit(
-    chosen: dict[Role, int], distant: set[int], *, counted: bool, is_bound: bool, source: str
-) -> TokenLimit:
+def _token_limit(chosen: dict[Role, int], doubtful: int | None, *, counted: bool) -> TokenLimit:
     """Return the numbers of these roles as a token limit."""
     limit, total, output, sent = map(chosen.get, _ROLES)
     if output and total and output < total:
@@ -254,17 +251,10 @@ def _token_limit(
     excess = total - limit if limit and total else None
     if (excess or 0) < 0 and not both:
         # No request is too long that is smaller than the limit.
-        limit, total = (total, limit) if limit in distant else (None, None)
-    return TokenLimit(
-        limit,
-        total,
-        "input_plus_output" if both else "input",
-        sent,
-        output,
-        source,
-        # A server that stops counting states as much as fits, or one token more.
-        is_bound=is_bound or excess in {0, 1},
-    )
+        limit, total = (total, limit) if limit == doubtful else (None, None)
+    kind: Kind = "input_plus_output" if both else "input"
+    # A server that stops counting states as much as fits, or one token more.
+    return TokenLimit(limit, total, kind, sent, output, is_bound=excess in {0, 1})
 
 
 def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -> list[Number]:
@@ -307,11 +297,8 @@ def _may_count(value: int, match: re.Match[str], table: Table, codes: frozenset[
         return False
     is_alone = is_opened and _STATUS_IN_BRACKETS.match(after)
     if 400 <= value < 600 and not _role(before.rstrip("[(<"), "", table)[1]:
-        # A status, if it is in brackets or opens a statement; but "409 requested" counts tokens.
-        word = _ONE_WORD.match(after)
-        role = _role("", word[0], table)[0] if word else None
-        opens = _STATEMENT.search(before) and _STATUS_OF_WORDS.match(after)
-        return not is_alone and (not opens or role in {"sent", "limit"})
+        # A status, if it is in brackets or opens a statement.
+        return not (is_alone or (_STATEMENT.search(before) and _STATUS_OF_WORDS.match(after)))
     # A lone number in brackets is a provider's code, "exceeds limit (2013)". A window is often a
     # multiple of 1,024, a code is not: "(8192)" stays.
     others = text[: match.start()] + text[match.end() :]
@@ -347,50 +334,20 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     return left if close and (is_part or is_limit) else right, True
 
 
-def _calculate(text: str, values: dict[int, int], table: Table) -> dict[Role, int]:
-    """Return the numbers of calculations, by role."""
+def _calculate(text: str, values: dict[int, int]) -> dict[Role, int]:
+    """Return the numbers of calculations, by role; ``values`` has them by their position."""
     chosen: dict[Role, int] = {}
     for match in chain.from_iterable(formula.finditer(text) for formula in _FORMULAS):
-        groups = match.groupdict().keys()
         terms: dict[Role, int] = {
-            role: values.get(match.start(role), 0) for role in _ROLES if role in groups
+            role: values.get(match.start(role), 0) for role in _ROLES if role in match.groupdict()
         }
-        smallest = min(terms.values())
-        if "output" in terms and smallest:
-            named = text[max(0, match.start() - 120) : match.start()]
-            if "+" in match[0] and _names_output_first(named, table):
-                terms["input"], terms["output"] = terms["output"], terms["input"]
+        if "output" in terms and all(terms.values()):
             terms["sent"] = terms["input"] + terms["output"]
             chosen |= terms
         # 7000 / 8192 is not too long.
-        elif smallest >= _SMALLEST and (terms["sent"] > terms["limit"] or "<" in match[0]):
-            chosen |= {"limit": smallest, "sent": max(terms.values())}
+        elif "output" not in terms and terms["sent"] > terms["limit"] >= _SMALLEST:
+            chosen |= terms
     return chosen
-
-
-def _sum_of_parts(
-    text: str, numbers: list[Number], roles: dict[int, Role | None]
-) -> dict[Role, int]:
-    """Return input and output of three or more parts that are added up, one of them the output."""
-    sums: list[list[Number]] = []
-    for number in numbers:
-        if sums and _NEXT_PART.fullmatch(text, sums[-1][-1].end, number.start):
-            sums[-1].append(number)
-        else:
-            sums.append([number])
-    for parts in sums:
-        output = sum(value for value, start, _ in parts if roles[start] == "output")
-        inputs = [value for value, start, _ in parts if roles[start] in {None, "input"}]
-        if output and len(inputs) > 1:
-            return {"input": sum(inputs), "output": output, "sent": sum(inputs) + output}
-    return {}
-
-
-def _names_output_first(named: str, table: Table) -> bool:
-    """Return whether the names before a sum are in the order of "max_tokens and prompt"."""
-    output = table["output"].search(named)
-    subject = table["subject"].search(named)
-    return output is not None and subject is not None and output.start() < subject.start()
 
 
 _ROLES: Final[tuple[Role, ...]] = ("limit", "sent", "output", "input")

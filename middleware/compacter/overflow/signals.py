@@ -8,8 +8,6 @@ read.
 from __future__ import annotations
 
 # ruff: noqa: SIM905 - this many names are easier to read as words of a line
-import builtins
-import json
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -36,15 +34,14 @@ _STATUS_NAMES: Final = (
 _CODE_NAMES: Final = (
     "code error_code errcode err_code type error_type status reason name grpc_status_code"
 ).split()
-_TEXT_NAMES: Final = (
-    "message msg detail details description user_message error_message errorMessage reason"
-).split()
 _BODY_NAMES: Final = (
+    "message msg detail details description user_message error_message errorMessage reason "
     "body error json_body doc response data http_body payload raw response_body "
     "responseBody content"
 ).split()
 # Attributes of an HTTP response with a body that was already read.
 _READ: Final = ("_content", "_body", "_text")
+_SEVERAL_NAMES: Final = ("errors", "exceptions", "attempts", "failures")
 _WRAPPED_NAMES: Final = (
     "original_exception original_error orig inner_exception wrapped exc exception "
     "error last_exception last_error "
@@ -69,7 +66,6 @@ _CLASS_NAME: Final = re.compile(
 )
 _STATUS: Final = re.compile(r"[1-5]\d\d", re.ASCII)
 _CODE: Final = re.compile(r"[^\s-]\S{0,99}")
-_RETRIED: Final = re.compile(r"\b(?:attempts?|retr(?:y|ies|ied)|tries|tried)\b", re.IGNORECASE)
 NETWORK: Final = re.compile(
     r"Timeout|TimedOut|Connect(?:ion|or|Error|$)|Disconnected|Protocol(?:Error)|"
     r"ReadError|WriteError|Network|SSL|DNS"
@@ -85,6 +81,18 @@ _FAILED: Final = re.compile(
 _WRAPPING_TYPE: Final = re.compile(
     r"LLM|Model|Provider|Retry|API|Completion|Generat|Agent|Chat|Upstream|Inference|"
     r"Invo|Client|Gateway|Wrap|Engine"
+)
+
+
+# Classes of a fault of the program itself, or of its machine.
+_WITH_A_MEANING: Final = (
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    AssertionError,
+    ValueError,
+    AttributeError,
+    OSError,
 )
 
 
@@ -109,19 +117,15 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
         statuses += [*map(value_of, _STATUS_NAMES), _attribute(value_of("response"), "status_code")]
         codes += map(value_of, _CODE_NAMES)
         types += [base.__name__ for base in type(error).__mro__[:-1]]
-        texts_of = [text for text in map(value_of, _TEXT_NAMES) if isinstance(text, str | bytes)]
         # A bound, as a foreign class may carry any number of arguments.
-        bodies = [text_of(error), *texts_of, *error.args[:20], *map(value_of, _BODY_NAMES)]
-    codes += _codes_in(bodies[0])
+        bodies = [text_of(error), *error.args[:20], *map(value_of, _BODY_NAMES)]
     texts: dict[str, None] = {}  # An ordered set.
     length = 0
-    in_bodies: list[object] = []
     for key, value in chain.from_iterable(map(_leaves, bodies)):
-        if key in _CODE_KEYS:
-            codes.append(value)
-        if key in _CODE_KEYS and isinstance(value, int | float):
-            in_bodies.append(value if key in _STATUS_KEYS else None)
-        elif length < MAX_TEXT:
+        codes += [value] if key in _CODE_KEYS else []
+        statuses += [value] if key in _STATUS_KEYS else []
+        is_code = key in _CODE_KEYS and isinstance(value, int | float)
+        if not is_code and length < MAX_TEXT:
             text = text_of(value).strip()
             # A bare value ("131072") means something only after its key; a sentence needs none.
             if key and len(text) < 60 and " " not in text:
@@ -131,43 +135,15 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
     text = f" {BREAK} ".join(filter(None, texts))
     # Wrappers write the class of the first error into their text.
     types += [name.rpartition(".")[2] for name in _CLASS_NAME.findall(text)]
-    # The last status in the bodies counts.
-    stated = filter(_STATUS.fullmatch, map(text_of, (*statuses, *reversed(in_bodies))))
+    stated = filter(_STATUS.fullmatch, map(text_of, statuses))
+    named = (value.value if isinstance(value, Enum) else value for value in codes)
+    words = (text_of(value).lower() for value in named if isinstance(value, str | int))
     return Signals(
         _CLASS_NAME.sub(" ", text),
         next(map(int, stated), None),
-        frozenset(filter(_CODE.fullmatch, map(_code, codes))),
+        frozenset(filter(_CODE.fullmatch, words)),
         tuple(types),
     )
-
-
-def _code(value: object) -> str:
-    """Return a code in lower case; an empty text if it cannot be a code."""
-    value = value.value if isinstance(value, Enum) else value
-    is_code = isinstance(value, str | int) and not isinstance(value, bool)
-    return text_of(value).lower() if is_code else ""
-
-
-def _codes_in(text: object) -> list[object]:
-    """Return the codes of a text that is the JSON of one error.
-
-    If a text has several errors, such as a gateway's list of attempts, none of their codes counts.
-    """
-    if not isinstance(text, str) or not text.lstrip().startswith("{"):
-        return []
-    try:
-        body = json.loads(text[:MAX_TEXT])
-    except (ValueError, RecursionError):
-        return []
-    leaves = list(_leaves(body))
-    if sum(key == "message" for key, _ in leaves) != 1:
-        return []
-    # A validator's "string_too_long" means less than the sentence beside it.
-    return [
-        value
-        for key, value in leaves
-        if key in _CODE_KEYS and isinstance(value, str) and not value.startswith("string_")
-    ]
 
 
 def _leaves(body: object) -> Iterator[tuple[str, object]]:
@@ -191,21 +167,14 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
 
 
 def _entries(value: object) -> list[tuple[str, object]]:
-    """Return names and values of an object; its numbers are joined to one text, as in
-    n_prompt_tokens beside n_ctx.
-    """
-    entries: list[tuple[str, object]] = []
-    numbers: list[str] = []
-    for name, member in islice(_members_of(value).items(), MAX_MEMBERS):
-        key = text_of(name).lower()
-        is_number = isinstance(member, int | float) and not isinstance(member, bool)
-        if key in _ECHOED and not (isinstance(member, str) and len(member) <= _LONGEST_REASON):
-            continue
-        if is_number and key not in _CODE_KEYS:
-            numbers.append(f"{key}: {member}")
-        else:
-            entries.append((key, member))
-    return [*entries, ("", ", ".join(numbers))]
+    """Return names and values of an object, without what repeats the request."""
+    members = islice(_members_of(value).items(), MAX_MEMBERS)
+    named = [(text_of(name).lower(), member) for name, member in members]
+    return [
+        (key, member)
+        for key, member in named
+        if key not in _ECHOED or (isinstance(member, str) and len(member) <= _LONGEST_REASON)
+    ]
 
 
 def _members_of(value: object) -> Mapping[object, object]:
@@ -235,40 +204,22 @@ def _attribute(thing: object, name: str) -> object:
 # -- related exceptions ----------------------------------------------------------------------------
 
 
-def reasons(error: BaseException) -> Iterator[BaseException]:
-    """Yield the reasons of an exception: its cause, a retry's last attempt, exceptions in
-    attributes and arguments.
+def reasons(error: BaseException) -> list[BaseException]:
+    """Return the reasons of an exception: its cause, a retry's last attempt, exceptions in
+    attributes and arguments, the last of several attempts, or the members of a group, the last one
+    first.
     """
-    if error.__cause__ is not None:
-        yield error.__cause__
-    attempt = _attribute(error, "last_attempt")
-    carried: list[object] = [_attribute(error, name) for name in _WRAPPED_NAMES]
-    # The time-out of 0: a future that is done has its exception at once, and none may be waited
-    # for.
+    value_of = partial(_attribute, error)
+    related: list[object] = [error.__cause__]
+    attempt = value_of("last_attempt")
     if isinstance(attempt, Future) and attempt.done() and not attempt.cancelled():
-        carried.insert(0, attempt.exception(timeout=0))
-    carried += error.args[:20]
-    yield from (value for value in carried if isinstance(value, BaseException))
-    if not siblings(error):
-        yield from _members(error)[-1:]  # Of several attempts the last one decides.
-
-
-def siblings(error: BaseException) -> tuple[BaseException, ...]:
-    """Return the exceptions that a group raised at the same time; empty for a group of consecutive
-    attempts.
-    """
-    if not isinstance(error, BaseExceptionGroup) or _RETRIED.search(text_of(error)):
-        return ()
-    return _members(error)
-
-
-def _members(error: BaseException) -> tuple[BaseException, ...]:
-    for name in ("errors", "exceptions", "attempts", "failures"):
-        value = _attribute(error, name)
-        members = value[-MAX_MEMBERS:] if isinstance(value, list | tuple) else ()
-        if found := tuple(item for item in members if isinstance(item, BaseException)):
-            return found
-    return ()
+        related.append(attempt.exception(timeout=0))
+    related += [*map(value_of, _WRAPPED_NAMES), *error.args[:20]]
+    several = (value for value in map(value_of, _SEVERAL_NAMES) if isinstance(value, list | tuple))
+    members = next(filter(None, several), ())[-MAX_MEMBERS:]
+    is_group = isinstance(error, BaseExceptionGroup)
+    related += members[::-1] if is_group else members[-1:]
+    return [value for value in related if isinstance(value, BaseException)]
 
 
 def find_handled(error: BaseException) -> BaseException | None:
@@ -284,19 +235,10 @@ def find_handled(error: BaseException) -> BaseException | None:
     if error.__suppress_context__ or old is None or signals_of(error).status is not None:
         return None
     # A class of the user's own may derive from a client's: each of its names is looked at.
-    bases = [base.__name__ for base in kind.__mro__ if base.__module__ != "builtins"]
-    if any(NETWORK.search(name) for name in bases) or isinstance(error, OSError):
+    if any(NETWORK.search(base.__name__) for base in kind.__mro__):
         return None
-    wraps = _WRAPPING_TYPE.search(kind.__name__) is not None
-    has_meaning = isinstance(
-        error, ArithmeticError | LookupError | TypeError | AssertionError | ValueError
-    )
-    if (
-        kind not in {Exception, RuntimeError}
-        and not wraps
-        and (has_meaning or hasattr(builtins, kind.__name__))
-    ):
+    if issubclass(kind, _WITH_A_MEANING) and not _WRAPPING_TYPE.search(kind.__name__):
         return None
     text = text_of(error).strip()
-    same = not text or text == text_of(old).strip()
-    return old if same or wraps or _FAILED.search(text) else None
+    is_same = text in {"", text_of(old).strip()}
+    return old if is_same or _WRAPPING_TYPE.search(kind.__name__) or _FAILED.search(text) else None

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from compacter.overflow.numbers import SMALLEST_SIZE, TokenLimit, measure
@@ -42,7 +44,7 @@ _LIKELY: Final = {
     "input and output exceed": "subject + output + exceed",
     "subject too long": "too long + subject",
     "request too long": "too long + request + model",
-    "too many tokens": "too many",
+    "too many": "too many",
     "subject exceeds a limit": (
         "subject + exceed + model, subject + exceed + length, subject + full + limit + length, "
         "exceed + model + limit + length"
@@ -50,27 +52,25 @@ _LIKELY: Final = {
     "bound on the context": "bound + context",
     "advice": "reduce + subject",
 }
-_RULES: Final = tuple(
-    (name, name_of is _CLEAR, tuple(frozenset(each.split(" + ")) for each in ways.split(", ")))
-    for name_of in (_CLEAR, _LIKELY)
-    for name, ways in name_of.items()
-)
-MEANINGS: Final = frozenset(
-    ("input limit", *(meaning for _, _, ways in _RULES for way in ways for meaning in way))
-)
+_RULES: Final = {
+    rule: tuple(frozenset(way.split(" + ")) for way in ways.split(", "))
+    for rule, ways in (_CLEAR | _LIKELY).items()
+}
+MEANINGS: Final = frozenset(("input limit",)).union(*chain.from_iterable(_RULES.values()))
 """Meanings by which a token limit is recognised."""
 
 # Rules that a rate limit or a quota could satisfy too, unless a window is named.
-_WITHOUT_WINDOW: Final = frozenset(("tokens exceed a limit", "too many tokens"))
+_WITHOUT_WINDOW: Final = ("tokens exceed a limit", "too many tokens", "too many")
 # Likely rules that state a token limit if they come with a number of tokens.
 _TELLING: Final = frozenset(
     ("subject too long", "request too long", "subject exceeds a limit", "bound on the context")
 )
-# Advice is the whole message, or it follows another fault: letters before it.
+# Most letters before advice that is the whole message: "Error: please shorten the prompt".
 _OPENING: Final = 30
 # Meanings that both numbers of a statement may have.
 _WINDOWS: Final = ("context", "input limit", "subject", "model")
-_SIZED: Final = ("context", "input limit", "token")
+# With the output: the limit is for both.
+_COUNTED: Final = ("exceed", "bound", "context", "sum")
 _BRACKETS: Final = re.compile(r"[(\[][^()\[\]]{0,300}(?:[)\]]|$)")
 # Meanings that a statement outranks.
 _OUTRANKED: Final = ("other error", "other thing")
@@ -106,11 +106,14 @@ class Verdict:
         return self.limit is not None and is_excess(self.limit)
 
 
+Weight = Literal["states", "clear", "other error", "handled", "likely", "doubt", "silent"]
+
+
 class _Reading(NamedTuple):
     """Classification of one sentence."""
 
     # A sentence that "states" names a window; one that is "clear" could mean a quota.
-    weight: Literal["states", "clear", "vetoes", "likely", "doubt", "silent"]
+    weight: Weight
     rule: str = ""
     veto: str = ""  # The meaning that excludes a token limit.
     # Whether the limit is for the messages together with the completion.
@@ -132,52 +135,22 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
     if not coded and table["other call"].search(text):
         return Verdict("other error", "other call", text)
     source = _read(text, marked, table, codes)
-    text = source.text
-    spans = source.spans
-    read = source.read
-    last = _last_claim(read, coded=coded)
-    if last is not None:
-        index = last
-        rule = read[last].rule
-        if veto := read[last].veto:
-            is_other = read[last].weight == "vetoes"
-            where = text[slice(*spans[last])]
-            return Verdict("other error" if is_other else "nothing", veto, where)
-    elif coded:
-        index = -1
-        rule = "code"
-    else:
-        index, rule = source.find_likely()
-    if not rule:
-        return Verdict("nothing", statement=text)
-    near = None
-    if index >= 0:
-        # The statement includes the sentence before and two after.
-        first = index if rule == "sizes" else max(0, index - 1)
-        near = (spans[first][0], spans[min(index + 2, len(spans) - 1)][1])
-    counted = any(each.counts_output for each in read)
-    limit = measure(text, table, near=near, codes=codes, counted=counted, source=rule)
-    return Verdict("token limit", rule, text[slice(*spans[index])] if index >= 0 else "", limit)
-
-
-def _last_claim(read: list[_Reading], *, coded: bool) -> int | None:
-    """Return the index of the last sentence that decides, else of the last doubt: a log of attempts
-    ends with the one that counts.
-
-    If a code names a token limit, no veto counts.
-    """
-    is_stated = any(each.weight == "states" for each in read)
-    doubt = None
-    for index, reading in enumerate(read):
-        if reading.weight == "doubt" and not coded:
-            doubt = index
-    for index in reversed(range(len(read))):
-        is_outranked = coded or (is_stated and read[index].veto in _OUTRANKED)
-        if read[index].weight in {"states", "clear"}:
-            return index
-        if read[index].weight == "vetoes" and not is_outranked:
-            return index
-    return doubt
+    index = source.find_deciding(coded=coded)
+    reading = _Reading("clear", "code" if coded else "")
+    near: Span | None = None
+    statement = ""
+    if index is not None:
+        reading = source.read[index]
+        near = source.near(index)
+        statement = source.sentence(index)
+    if reading.veto:
+        is_doubt = reading.weight == "doubt"
+        return Verdict("nothing" if is_doubt else "other error", reading.veto, statement)
+    if not reading.rule:
+        return Verdict("nothing", statement=source.text)
+    counted = any(each.counts_output for each in source.read)
+    limit = measure(source.text, table, near=near, codes=codes, counted=counted)
+    return Verdict("token limit", reading.rule, statement, replace(limit, source=reading.rule))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +163,14 @@ class _Source:
     table: Table
     codes: frozenset[str]
 
+    def sentence(self, index: int) -> str:
+        """Return a sentence."""
+        return self.text[slice(*self.spans[index])]
+
+    def near(self, index: int) -> Span:
+        """Return what belongs to a statement: the sentence before it and two after."""
+        return self.spans[max(0, index - 1)][0], self.spans[min(index + 2, len(self.spans) - 1)][1]
+
     def piece(self, index: int) -> str:
         """Return a sentence with the next one, if that has no veto.
 
@@ -198,73 +179,60 @@ class _Source:
         follows = index + 1 < len(self.spans) and not self.read[index + 1].veto
         return self.text[self.spans[index][0] : self.spans[index + follows][1]]
 
-    def sizes(self, index: int) -> TokenLimit:
-        """Return the numbers that words in a piece give a role."""
-        return measure(self.piece(index), self.table, codes=self.codes, guess=False)
-
-    def states(self, index: int, *, is_doubted: bool) -> bool:
-        """Return whether a sentence alone states what is too long, and for which window."""
+    def weigh(self, index: int, *, is_doubted: bool) -> Weight:
+        """Return how much a sentence says by itself: it "states" a token limit if it tells what is
+        too long, and for which window, or both numbers.
+        """
         reading = self.read[index]
-        sentence = self.text[slice(*self.spans[index])]
-        if reading.veto or not reading.rule or sentence.rstrip().endswith("?"):
-            return False
-        is_clear = reading.rule in _CLEAR
+        sentence = self.sentence(index)
+        if reading.veto or sentence.rstrip().endswith("?"):
+            return "silent"
+        is_clear = reading.weight == "clear"
         if is_clear and names_window(reading.rule, sentence, self.table):
-            return True
+            return "states"
         # No quota is a matter of how long a prompt is; of characters or a field it may be.
         if reading.rule in {"request too long", "subject too long"} and not is_doubted:
-            return True
-        sizes = self.sizes(index)
-        if is_clear:
-            return is_excess(sizes)
+            return "states"
+        piece = self.piece(index)
+        sizes = measure(piece, self.table, codes=self.codes, guess=False)
+        if is_excess(sizes) and (sizes.limit or 0) >= SMALLEST_SIZE:
+            has = partial(self.table.has, piece)
+            is_named = has(*_WINDOWS) or (has("too long") and has("request"))
+            if is_clear or (is_named and not is_doubted):
+                return "states"
+            return "likely" if is_named or has("token") else "silent"
         size = sizes.limit or sizes.requested or 0
-        return reading.rule in _TELLING and size >= SMALLEST_SIZE
+        return "states" if reading.rule in _TELLING and size >= SMALLEST_SIZE else "silent"
 
-    def find_pair(self, names: tuple[str, ...]) -> int | None:
-        """Return the index of a sentence that, with the next one, states a limit and a larger size
-        of what one of ``names`` means; no rule is needed.
-        """
-        has = self.table.has
-        for index, reading in enumerate(self.read):
-            if reading.veto or (reading.rule in _WITHOUT_WINDOW and names is _WINDOWS):
-                continue
-            piece = self.piece(index)
-            if has(piece, *names) or (has(piece, "too long") and has(piece, "request")):
-                sizes = self.sizes(index)
-                if is_excess(sizes) and (sizes.limit or 0) >= SMALLEST_SIZE:
-                    return index
-        return None
+    def find_deciding(self, *, coded: bool) -> int | None:
+        """Return the index of the sentence that decides: the last one that is clear or has a veto
+        (a log of attempts ends with the one that counts), else the last doubt, else the first one
+        that states a token limit if nothing contradicts it.
 
-    def find_likely(self) -> tuple[int, str]:
-        """Return index and rule of a sentence that states a token limit if nothing contradicts it;
-        the rule is empty if there is no such sentence.
+        If a code names a token limit, no veto counts.
         """
-        likely = [index for index, each in enumerate(self.read) if each.weight == "likely"]
-        for index in likely:
-            if self.read[index].rule != "advice":
-                return index, self.read[index].rule
-        if (pair := self.find_pair(_SIZED)) is not None:
-            return pair, "sizes"
-        # Advice is the whole message; elsewhere it follows another fault.
-        for index in likely:
+        decisive = ("states", "clear") if coded else ("states", "clear", "other error", "handled")
+        weights = [each.weight for each in self.read]
+        last = [index for index, weight in enumerate(weights) if weight in decisive]
+        if not last and not coded:
+            last = [index for index, weight in enumerate(weights) if weight == "doubt"]
+        if last or coded:
+            return last[-1] if last else None
+        for index in (index for index, weight in enumerate(weights) if weight == "likely"):
+            # Advice is the whole message; elsewhere it follows another fault.
             advice = self.table["reduce"].search(self.text, *self.spans[index])
-            if advice and sum(map(str.isalpha, self.text[: advice.start()])) <= _OPENING:
-                return index, "advice"
-        return -1, ""
+            letters = sum(map(str.isalpha, self.text[: advice.start()])) if advice else 0
+            if self.read[index].rule != "advice" or letters <= _OPENING:
+                return index
+        return None
 
 
 def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Source:
-    """Classify the sentences of a text. Text that a statement outranks has other numbers, so spaces
-    replace it.
+    """Classify the sentences of a text. If one of them states a token limit, spaces replace what it
+    outranks, as that has other numbers.
     """
     spans = sentences(text)
-    read = [_read_sentence(text[start:end], table) for start, end in spans]
-    whole = _Source(text, spans, read, table, codes)
-    for index, (start, end) in enumerate(spans):
-        # No waiting helps a single request that is larger than all that a rate limit allows.
-        is_one = table["one request"].search(text, start, end) is not None
-        if is_one and read[index].veto == "other error" and is_excess(whole.sizes(index)):
-            read[index] = _Reading("states", ABOVE_BUDGET)
+    read = [_read_sentence(text[start:end], table, codes) for start, end in spans]
     plain = text
     alone = list(read)
     for index, (start, end) in enumerate(spans):
@@ -272,23 +240,24 @@ def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Sourc
             # "... 9000 tokens (API key sk-1)" speaks for itself without its asides.
             rest = _without_asides(marked[start:end], table)
             plain = plain[:start] + rest + plain[end:]
-            alone[index] = _read_sentence(rest, table)
-    source = replace(whole, text=plain, read=alone)
+            alone[index] = _read_sentence(rest, table, codes)
+    source = _Source(plain, spans, alone, table, codes)
     # A doubt is about its own block of text: another line of a log is about another error.
     blocks = [text.count(BREAK, 0, start) for start, _ in spans]
     doubted = {block for block, each in zip(blocks, alone, strict=True) if each.weight == "doubt"}
-    for index, block in enumerate(blocks):
-        if source.states(index, is_doubted=block in doubted):
-            read[index] = alone[index]._replace(weight="states")
-    if all(each.weight != "states" for each in read):
-        pair = source.find_pair(_WINDOWS)
-        if pair is None or blocks[pair] in doubted:
-            return whole
-        read[pair] = alone[pair]._replace(weight="states", rule="sizes")
-    for (start, end), each in zip(spans, alone, strict=True):
-        if each.veto in _OUTRANKED:
-            plain = plain[:start] + " " * (end - start) + plain[end:]
-    return replace(whole, text=plain)
+    weights = [source.weigh(i, is_doubted=block in doubted) for i, block in enumerate(blocks)]
+    is_stated = "states" in {*weights, *(each.weight for each in read)}
+    for index, weight in enumerate(weights):
+        if weight == "states":
+            read[index] = alone[index]._replace(weight=weight, rule=alone[index].rule or "sizes")
+        elif is_stated and read[index].veto in _OUTRANKED:
+            read[index] = read[index]._replace(weight="silent")
+            if alone[index].veto in _OUTRANKED:
+                start, end = spans[index]
+                plain = plain[:start] + " " * (end - start) + plain[end:]
+        elif weight == "likely" and read[index] == _Reading("silent"):
+            read[index] = _Reading(weight, "sizes")
+    return replace(source, text=plain if is_stated else text, read=read)
 
 
 def _without_asides(marked: str, table: Table) -> str:
@@ -319,34 +288,34 @@ def names_window(rule: str, statement: str, table: Table) -> bool:
     return is_named or table.has(statement, "context", "input limit", "model")
 
 
-def _read_sentence(sentence: str, table: Table) -> _Reading:
+def _read_sentence(sentence: str, table: Table, codes: frozenset[str]) -> _Reading:
     """Classify one sentence. A veto is a doubt only if the sentence could be the reason of the
     whole error.
     """
     sentence = table["aside"].sub(" ", sentence)
     if table["other error"].search(sentence):
-        return _Reading("vetoes", veto="other error")
+        # No waiting helps a single request that is larger than all that a rate limit allows.
+        is_one = table["one request"].search(sentence)
+        if is_one and is_excess(measure(sentence, table, codes=codes, guess=False)):
+            return _Reading("states", ABOVE_BUDGET)
+        return _Reading("other error", veto="other error")
     if table["handled"].search(sentence) and not table["not handled"].search(sentence):
-        return _Reading("vetoes", veto="handled")
+        return _Reading("handled", veto="handled")
     # An idiom ("ssl context") has words of a limit but does not state one: remove it, and read the
     # rest.
     plain = table["idiom"].sub(" ", sentence)
     present = {meaning for meaning in MEANINGS if table.has(plain, meaning)}
     veto = _doubt(sentence, plain, present, table)
-    if veto == "other thing":
-        return _Reading("doubt", veto=veto)
     if "input limit" in present:
         present.add("context")
-    rule, clear = next(
-        ((name, clear) for name, clear, ways in _RULES if any(way <= present for way in ways)),
-        ("", False),
-    )
+    rules = (rule for rule, ways in _RULES.items() if any(way <= present for way in ways))
+    rule = next(rules, "")
     if veto:
-        is_doubt = rule or (veto == "other unit" and "limit" in present)
+        is_doubt = rule or veto == "other thing" or (veto == "other unit" and "limit" in present)
         return _Reading("doubt" if is_doubt else "silent", veto=veto)
-    if not rule:
-        return _Reading("silent", counts_output=_counts_output(present))
-    return _Reading("clear" if clear else "likely", rule, counts_output=_counts_output(present))
+    counts_output = "output" in present and not present.isdisjoint(_COUNTED)
+    weight: Weight = "clear" if rule in _CLEAR else "likely" if rule else "silent"
+    return _Reading(weight, rule, counts_output=counts_output)
 
 
 def _doubt(sentence: str, plain: str, present: set[str], table: Table) -> str:
@@ -360,16 +329,6 @@ def _doubt(sentence: str, plain: str, present: set[str], table: Table) -> str:
         return "other thing"
     counts_tokens = present & {"context", "token", "too many"}
     return "other unit" if not counts_tokens and table["other unit"].search(sentence) else ""
-
-
-def _counts_output(present: set[str]) -> bool:
-    """Return whether a sentence with these meanings counts the output with the input; "shorten the
-    messages or the completion" is advice, not a count.
-    """
-    if "output" not in present:
-        return False
-    is_advice = "reduce" in present
-    return bool(present & {"exceed", "bound"} or (not is_advice and present & {"context", "sum"}))
 
 
 def _has_input(sentence: str, table: Table) -> bool:

@@ -3,7 +3,7 @@ editor, and divide it into sentences.
 
 The patterns (see ``table``) are written for the normalised form: lower case, ASCII digits and
 quotes, no accents, single spaces, no URL, no colour code, no frame of a terminal, JSON escapes
-decoded, words that a line wrap broke joined again, and nothing that repeats the caller's own words.
+decoded, and nothing that a complaint about a part of the request quotes of it.
 """
 
 from __future__ import annotations
@@ -88,25 +88,13 @@ _INVISIBLE: Final = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\
 _BLOB: Final = re.compile(r"[^\W\u2e80-\ud7ff]{120,}")
 _ACCENT: Final = re.compile(r"[\u0300-\u036f]")
 _SPELLINGS: Final = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
-        **dict.fromkeys("\u2264\u2a7d\u2266", "<="),
-        **dict.fromkeys("\u2265\u2a7e\u2267", ">="),
-        "\u00df": "ss",
-    }
+    "\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb",
+    "'" * 7 + '"' * 7,
+) | str.maketrans(
+    {"\u2264": "<=", "\u2a7d": "<=", "\u2266": "<=", "\u2265": ">=", "\u2a7e": ">=", "\u2267": ">="}
+    | {"\u00df": "ss"}
 )
 
-# If an error repeats the caller's own messages, their words are not evidence.
-_ECHO_ROLE: Final = re.compile(
-    r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|"
-    r"developer)[\"']|\bkwargs ?[=:]"
-)
-_ECHO: Final = re.compile(
-    r"[\"'](?:content|text|arguments|prompt|"
-    r"input)[\"']\s{0,4}:\s{0,4}(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')"
-)
-_ECHO_VALUE: Final = re.compile(r"\binput_value=(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')")
 # A complaint about a part of the request, by its path or as a value that cannot be read, quotes the
 # caller. An apostrophe ends no quotation ("this model's"); the end of the text does.
 _COMPLAINT: Final = re.compile(
@@ -119,13 +107,6 @@ _COMPLAINT: Final = re.compile(
     r"(?<![a-z0-9\])])(?P<quote>[\"'`])(?=[^\"'`\s]{1,40}\s)"
 )
 _QUOTE_END: Final = {quote: re.compile(rf"{quote}(?![a-z])") for quote in "\"'`"}
-
-# Words of the patterns that a terminal may break anywhere: "maxi" + "mum".
-_MENDED: Final = re.compile(
-    "allowed|completion|context|conversation|exceeded|exceeding|exceeds|input|length|limit|longer|maximum|messages"
-    "|model|prompt|reduce|request|requested|resulted|tokens|window"
-)
-_TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})([ \x1d]|-[ \x1d])(?=([a-z]{1,11})\b)")
 
 
 def text_of(value: object) -> str:
@@ -178,12 +159,8 @@ def mark(text: str) -> str:
         text = without_accents(_INVISIBLE.sub("", _HARD_SPACE.sub("_", text)))
     # Addresses have words and numbers of their own ("/v1/context/8192").
     text = _MODEL.sub("it", _URL.sub(_endpoint, text).lower())
-    # Only where a role stands too: "input": "..." alone may be the provider's own words.
-    if _ECHO_ROLE.search(text):
-        text = _ECHO.sub(" ", text)
-    text = _without_quotation(_ECHO_VALUE.sub(" ", text))
-    text = _SPACE.sub(lambda match: SOFT if SOFT in match.group() else " ", text)
-    return _TWO_PIECES.sub(_mend, text)
+    text = _without_quotation(text)
+    return _SPACE.sub(lambda match: SOFT if SOFT in match.group() else " ", text)
 
 
 def _decode_escapes(match: re.Match[str]) -> str:
@@ -208,20 +185,15 @@ def _without_quotation(text: str) -> str:
     return " ".join([*kept, text[at:]])
 
 
-def _mend(match: re.Match[str]) -> str:
-    return match[1] if _MENDED.fullmatch(match[1] + match[3]) else match.group()
-
-
 def sentences(text: str) -> list[Span]:
     """Return start and end of the sentences of a normalised text; long ones in pieces."""
-    found: list[Span] = []
-    start = 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        while start < end:
-            stop = min(end, start + MAX_SENTENCE)
-            if text[start:stop].strip():
-                found.append((start, stop))
-            start = stop
+    ends = [0, *(match.end() for match in _END.finditer(text)), len(text)]
+    found = [
+        (cut, min(end, cut + MAX_SENTENCE))
+        for start, end in pairwise(ends)
+        for cut in range(start, end, MAX_SENTENCE)
+        if text[cut : min(end, cut + MAX_SENTENCE)].strip()
+    ]
     half = MAX_SENTENCES // 2
     return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]
 
