@@ -58,7 +58,9 @@ _MOST_FOR_STEP = 500
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
 # Share of the weight of a sentence that a line needs to be about it.
-_ABOUT = 0.25
+_ABOUT = 0.18
+# Share of the words of a line from which it says the same as a sentence.
+_SAME = 0.85
 # Most lines with a name that is enough by itself.
 _VERY_RARE = 2
 
@@ -69,6 +71,8 @@ _ACKNOWLEDGEMENT = 60
 # Least share of the words of prose that are letters alone, before a mark at their end: of a line of
 # code, a listing or a log fewer are; of "Job: ship order A-680 now." four in five.
 _PLAIN_OF_PROSE = 0.7
+# Largest share of a sentence's words that stand in the calls of its step, if it states a task.
+_OF_CALL = 0.25
 # Fewest words of a sentence that states a task.
 _FEWEST_WORDS = 4
 # Characters to read at the end of a step's text, and at both ends of a message.
@@ -123,7 +127,7 @@ def task(step: Sequence[Part]) -> list[str]:
     return [
         sentence
         for sentence in sentences
-        if len(called.intersection(words := set(keys(sentence)))) <= _ABOUT * len(words)
+        if len(called.intersection(words := set(keys(sentence)))) <= _OF_CALL * len(words)
     ]
 
 
@@ -307,6 +311,10 @@ class Quoter:
         picks = {pick for found in lines.values() for pick in found}
         if any(whole in _without_space(talk.line(pick).text) for pick in picks):
             return
+        # A line that only repeats the sentence, with another name, is another task.
+        asked = set(said)
+        for name, found in lines.items():
+            lines[name] = [pick for pick in found if not self._repeats(pick, asked)]
         shared = {
             pick: sum(weights.get(word, 0.0) for word in talk.said[pick[0]].stems(pick[1]))
             for pick in picks
@@ -332,6 +340,11 @@ class Quoter:
             is_meant = self._is_told(pick) or shared[pick] > least
             if pick[0] < self._compacted and is_meant and shared[pick] > in_view:
                 yield pick
+
+    def _repeats(self, pick: Pick, asked: set[str]) -> bool:
+        """Return whether nearly all words of a line are those of a sentence."""
+        held = set(keys(self._talk.line(pick).text))
+        return len(held & asked) > _SAME * len(held)
 
     def _is_told(self, pick: Pick) -> bool:
         """Return whether the user has stated this, in a message that is not mostly pasted."""

@@ -101,4 +101,4 @@ def identifiers(text: str) -> Iterable[str]:
 def rarity(rows: int, count: int) -> float:
     """Return the weight of a word in ``rows`` of ``count`` lines; 0 rows count as one."""
     rows = max(1, rows)
-    return math.log(1 + max(0, count - rows + 0.5) / (rows + 0.5)) if count else 0.0
+    return math.log(1 + max(0.5, count - rows + 0.5) / (rows + 0.5)) if count else 0.0
