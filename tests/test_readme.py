@@ -43,7 +43,7 @@ def shown_and_printed(page: str) -> Iterator[tuple[str, str]]:
             exec(compile(text, page, "exec"), namespace)  # noqa: S102
 
 
-@pytest.mark.parametrize("page", ["docs/quickstart.md"])
+@pytest.mark.parametrize("page", ["docs/quickstart.md", "docs/summaries.md", "docs/recall.md"])
 def test_an_example_prints_what_stands_below_it(page: str) -> None:
     outputs = list(shown_and_printed(page))
     assert outputs

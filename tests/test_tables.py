@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.conversations import history
 
-from compacter import Compacter
+from compacter import Compacter, History
 from compacter.events import Event, SummaryProgress
+from compacter.lines.passages import Passage
 
 LONG = [
     {"role": role, "content": f"{role} {number}: the pump of hall {number} ran. " * 60}
@@ -43,6 +44,31 @@ def test_what_is_printed_is_a_table_in_a_notebook_and_no_markup_of_others() -> N
         assert "<b>" not in table
     assert "&lt;b&gt;m&lt;/b&gt;" in result._repr_html_()
     assert "<tr><th>rounds<td>1<" in compacter.totals._repr_html_()
+
+
+def test_a_compacter_a_history_and_a_passage_are_tables_in_a_notebook() -> None:
+    """A cell that ends with one of them shows what it holds."""
+    compacter = Compacter(summarizer="extractive", focus="<i>prices</i>")
+    chat = History(history(), compacter=compacter)
+    chat.append({"role": "user", "content": "Ask <b>Ann</b>."}, rule=True)
+    chat.pin(0)
+    chat.compact(budget=900)
+    html = chat._repr_html_()
+    for row in (
+        f"<tr><th>messages<td>{len(chat)}",
+        "<tr><th>pinned<td>1",
+        "<tr><th>rule<td>Ask &lt;b&gt;Ann&lt;/b&gt;.",
+    ):
+        assert row in html
+    assert "<th>Compacter<td>" in (html := compacter._repr_html_())
+    assert "&lt;i&gt;prices" in html
+    assert "<i>" not in html
+    assert "<th>rounds<td>1" in html
+    passage: Any = Passage("Ask <b>Ann</b>.", "tool", "read", 3, 1.5)
+    assert passage._repr_html_() == (
+        "<table><tr><th>message 3<td>Ask &lt;b&gt;Ann&lt;/b&gt;."
+        "<tr><th>said by<td>tool read<tr><th>score<td>1.50</table>"
+    )
 
 
 def test_a_result_without_a_change_says_so() -> None:

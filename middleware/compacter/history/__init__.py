@@ -29,6 +29,7 @@ from compacter.memory.record import conversation_digest, openings, restore_bytes
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
 from compacter.runtime.io import ASYNC, IO, SYNC, run
+from compacter.text.table import as_html
 
 _WINDOW_SHARE = 0.8  # Default threshold, as a share of a known window.
 
@@ -44,16 +45,14 @@ class History(UserList[Message]):
 
     Args:
         messages: The first messages; the pins of another ``History`` are copied.
-        compacter: Used by ``compact`` and ``compact_if_needed``; ``None`` for one with default
-            options.
+        compacter: For ``compact`` and ``compact_if_needed``; by default ``Compacter()``.
         model: Name of a litellm model, for its window and for summaries if ``compacter`` has no
             ``summarizer``.
         wire_format: Format of the messages, if it cannot be detected.
         max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens``
             of ``compacter``, else 80 % of a known window.
         reserve_tokens: Number of tokens to keep free below the threshold.
-        archive: Whether to keep compacted messages, up to some megabytes, for quotes and
-            ``search``.
+        archive: Whether to keep compacted messages (some megabytes) for quotes and ``search``.
         conversation: Name in events; ``None`` for a digest of the first three messages. The name
             stays when they are compacted, copied or stored.
 
@@ -193,6 +192,10 @@ class History(UserList[Message]):
     def __repr__(self) -> str:
         return f"History({len(self)} messages, {sum(self.pins)} pinned)"
 
+    def _repr_html_(self) -> str:
+        rows = [("messages", f"{len(self):,}"), ("pinned", f"{sum(self.pins):,}")]
+        return as_html([*rows, *(("rule", rule) for rule in self.rules)])
+
     def __copy__(self) -> Self:
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
@@ -205,11 +208,8 @@ class History(UserList[Message]):
     copy = __copy__
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle, or to copy deeply: with the Compacter's options and the
-        archive's contents.
-        """
-        archive = self.archive
-        kept = None if archive is None else archive.snapshot()
+        """Return the state to pickle or to copy deeply, with the contents of the archive."""
+        kept = None if self.archive is None else self.archive.snapshot()
         return {**vars(self), "archive": kept, "_newest": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
