@@ -58,9 +58,9 @@ SENTENCES = (
     ("docs/benchmarks.md", " answers | {locomo_without} with `recall=None` |"),
     ("docs/benchmarks.md", "| COMPINT, window 25 % | {constraints} % of {constraints_asked} | "),
     ("docs/benchmarks.md", " | inside a message in the middle {constraints_middle} % |"),
-    ("docs/benchmarks.md", "In the next request are {kept_share} % of their sentences, "),
-    ("docs/benchmarks.md", " sentences, {kept_whole} of {kept_summaries} summaries are whole; "),
-    ("docs/benchmarks.md", "\nin them that nobody gave {kept_authority} stand there as a rule"),
+    ("docs/benchmarks.md", "The next request has {kept_share} % of their sentences, and "),
+    ("docs/benchmarks.md", " sentences, and {kept_whole} of {kept_summaries} summaries whole. "),
+    ("docs/benchmarks.md", "\nthat nobody gave: {kept_authority} of these stand there as a rule"),
     ("docs/index.md", "the same work for compacter and {others} others |"),
     (
         "docs/events.md",

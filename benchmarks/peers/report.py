@@ -58,8 +58,8 @@ Each figure is written by the program that measured it, into [`figures.json`](..
 ## A real model
 
 A model of 1.5 billion parameters (Qwen2.5-Coder, on the processor, temperature 0) is the clerk of a ferry: it reads notes
-until they no longer fit in a window of 2,048 tokens, and then sends cars to their lanes with a tool. Right is the right
-tool with the right lane; 12 cars a run, seeds 1 and 2. `make bench-model` (1.1 GB, an hour).
+until they no longer fit in a window of 2,048 tokens, and then sends cars to their lanes with a tool. An answer
+is right if it names the right tool and lane; 12 cars a run, seeds 1 and 2. `make bench-model` (1.1 GB, an hour).
 
 | | right |
 |---|---|
@@ -88,8 +88,8 @@ hand comes fourth to fifth, behind checklists that know its labels. It was tried
 ## What stands of a model's summary
 
 Nine summaries in the forms and languages that models choose: sections, prose, a handoff, a table, JSON, tags, German,
-French, Japanese. In the next request are - % of their sentences, - of - summaries are whole; of the orders
-in them that nobody gave - stand there as a rule or under a speaker. `python benchmarks/kept.py`; nothing in it is drawn by chance.
+French, Japanese. The next request has - % of their sentences, and - of - summaries whole. The summaries also have orders
+that nobody gave: - of these stand there as a rule or under a speaker. `python benchmarks/kept.py`; nothing in it is drawn by chance.
 
 ## Beside others
 
@@ -276,7 +276,8 @@ each of two worlds (seed 1): ids, numbers, files, rules, corrections, decisions,
 the last quarter; the user, a tool's result or the agent's own sentence asks for it. A program plays the model
 ([`tasks.py`](../benchmarks/tasks.py)) and acts on the newest statement in its request. *Right* is the newest statement,
 *wrong* an outdated one; a need counts as *distracted*, not right, if something stands behind the program's newest message
-(none of compacter's). *Tokens* are those sent, over those of the usual loop. Two programs write the summaries: *even* takes
+(none of compacter's). *Tokens* are the tokens sent, as a multiple of the
+usual loop's. Two programs write the summaries: *even* takes
 lines by chance, *attentive* gives half of its room to sentences; each row has the one that suits the peer better."""
 
 
@@ -307,10 +308,10 @@ def _grow(results: Results, _: Path) -> str:
     return _chapter(
         "A caller that resends its whole history",
         "As a stateless server does: 200 turns with a tool each, through a window of 8,000 tokens. "
-        "A caller that keeps one list\npays about as many summaries with the usual loop. *Never "
-        "read*: messages that left the request and that no\nsummarizer read. The summarizer takes "
-        "any length here; a model of this window would refuse most requests of those that\n"
-        "summarize a whole history again.",
+        "If the\ncaller keeps one compacted list, the usual loop makes about as many summaries as "
+        "compacter. *Never read*: messages that left the\nrequest and that no summarizer read. "
+        "This summarizer takes any length. A model with this window would refuse most requests "
+        "of\nthe peers that summarize the whole history each time.",
         _table(["", "answered", *names.values(), "a turn"], rows),
         _lost(ahead),
     )
@@ -347,8 +348,8 @@ def _answers(results: Results, _: Path) -> str:
         "Answers that reach the model",
         "Sixty facts of six made-up chats of 40,000 characters, stated in their first "
         "half among some hundred sentences of the\n"
-        "same kind, and each asked for at the end. Counted: the sentence is in the request, word "
-        "for word. The window is a share\nof the chat. All have the same summarizer, which picks "
+        "same kind, and each asked for at the end. A fact counts if its sentence is in the request, "
+        "word for word. The window is a share\nof the chat. All have the same summarizer, which picks "
         "lines at random; a good model's summary has more facts.",
         _table(
             ["the window is", *(f"{place.split('/')[1]} % of the chat" for place in places)], rows
@@ -409,9 +410,8 @@ def _detect(results: Results, _: Path) -> str:
     return _chapter(
         "Is it a token limit?",
         "Errors that users of providers, gateways and servers have reported, each with its "
-        "source\n([`errors.jsonl`](../benchmarks/errors.jsonl)). Most wordings were known when "
-        "compacter's detector was written, as to the authors of the\nothers. Peers that do not "
-        "look at errors are not here.",
+        "source\n([`errors.jsonl`](../benchmarks/errors.jsonl)). The authors of all these "
+        "detectors knew most of the wordings. Peers\nthat do not look at errors are left out.",
         _table(["", "found", "false alarms"], rows),
         _lost(ahead),
     )
