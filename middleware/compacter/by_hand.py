@@ -281,8 +281,8 @@ class ByHand:
 
     def forget(self, messages: Sequence[Message], *, wire_format: str | None = None) -> None:
         """Forget the newest compaction of a conversation that wrapped calls have compacted: its
-        next call, made with this object, begins from what stood before it, which is the older
-        compaction, or else all messages. Called twice, it forgets two.
+        next call with this object begins from the compaction before that, or else from all
+        messages. Called twice, it forgets two.
 
         Args:
             messages: The conversation, as it is passed to calls.
@@ -380,8 +380,8 @@ class ByHand:
 
 
 def in_window(sizes: Sizes, conversation: Conversation) -> tuple[int | None, int]:
-    """Return the largest size of the messages in the model's window, in characters, and the part of
-    it to leave free for quotes; ``None`` if no window is known, or the messages fit.
+    """Return how large the messages may be in the model's window, and how much of that to leave
+    free for quotes, in characters; ``None`` if the window is unknown, or if the messages fit.
     """
     target = sizes.target(None, 0)
     if target is None or conversation.size <= target:
@@ -392,16 +392,14 @@ def in_window(sizes: Sizes, conversation: Conversation) -> tuple[int | None, int
 
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
-    """Return the format of that name, or else that of the messages. Raises ``ConfigurationError``
-    if the format is unknown.
+    """Return the format with this name, or without a name the format of the messages. Raises
+    ``ConfigurationError`` if the format is unknown.
     """
     return get_format(recognise(messages) if wire_format is None else wire_format)
 
 
 def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  # noqa: ANN401 - checked here
-    """Return a list of the messages. Raises ``ConfigurationError`` for anything else, also in the
-    list.
-    """
+    """Return the messages as a list. Raises ``ConfigurationError`` if they are not messages."""
     if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
         inside = "; pass its .messages" if hasattr(messages, "messages") else ""
         raise ConfigurationError(

@@ -114,7 +114,8 @@ _LEAST_TOKENS = 100
 
 def check_size(value: Any) -> Any:  # noqa: ANN401 - of an option
     """Return a share of the window, a ``float``, or a number of tokens, an ``int``; a value that is
-    neither a number nor a text is returned unchanged. Raise ``ValueError`` for anything else.
+    neither a number nor a text is returned unchanged. Raise ``ValueError`` for a text, and for a
+    number that is neither.
     """
     if value is None or callable(value):
         return value
@@ -157,7 +158,8 @@ def faults_of(
     takes: Mapping[str, str],
     unknown: Callable[[str], str],
 ) -> str:
-    """Return the fault of each argument that pydantic refused, or the values that it takes.
+    """Return one text with the fault of each argument that pydantic refused, or with the values
+    that the argument takes.
 
     Args:
         error: Exception of pydantic.
@@ -214,8 +216,8 @@ class UserFunction:
 
 
 def with_hints(kind: type[T]) -> type[T]:
-    """Decorate a class, so that an error for an attribute that its objects lack, or for arguments
-    that a method does not take, shows what they have and how it is called.
+    """Decorate a class. An ``AttributeError`` of its objects then lists the attributes, and a
+    ``TypeError`` for wrong arguments shows how the method is called.
     """
     for name, method in [*vars(kind).items()]:
         if inspect.isfunction(method) and (name == "__init__" or not name.startswith("_")):

@@ -174,7 +174,7 @@ class CompactionStarted(Event):
 
 
 class SummaryProgress(Event):
-    """Sent after each answer of the summarizer, if the messages are given to it in pieces."""
+    """Sent after the summarizer has answered for one piece of a long history."""
 
     _words = "piece {piece:,} of {pieces:,} was summarized"
 
@@ -223,7 +223,7 @@ class CompactionFailed(_Failure, Event):
 
 
 class CompactionSkipped(Event):
-    """Sent when a compaction was due and did not take place."""
+    """Sent when a compaction was due and was not made."""
 
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
@@ -249,15 +249,14 @@ class CompactionSkipped(Event):
 
 
 class PreparationFailed(_Failure, Event):
-    """Sent when no compaction could be made ahead; the call that is due makes one itself."""
+    """Sent when a compaction could not be made ahead; the call that needs one makes it."""
 
     _words = "nothing was prepared: {reason}, {error}"
 
 
 class CompactionReused(Event):
-    """Sent with each call that uses a compaction made before, without another summary: it begins
-    from the summary, or after its refusal another call has just made the same compaction, or it was
-    made ahead.
+    """Sent with each call that uses a compaction that exists already: it begins from its summary,
+    or after a refusal it uses one that another call has just made, or that was made ahead.
     """
 
     _words = (

@@ -151,8 +151,8 @@ def _is_assigned(match: re.Match[str]) -> bool:
     """Return whether the value behind a label is a secret.
 
     A placeholder, a type or a reference is not. Behind "is", or in a table, only a value with a
-    digit is a secret. Behind a sign, a bare word or number may begin a sentence or be a count: it
-    is a secret if its line or field ends there.
+    digit is a secret. After a sign, a single word or number is a secret only if its line or field
+    ends with it; else it may begin a sentence.
     """
     groups = match.groupdict("")
     quoted = groups["quoted"]

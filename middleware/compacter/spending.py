@@ -62,19 +62,19 @@ class Spent:
         return self.tokens, self.for_summaries, self.dollars
 
     def raise_to(self, numbers: Sequence[float]) -> None:
-        """Take the sums of a record that are larger: another process has spent them."""
+        """Use the sums of a record if they are larger: another process has spent more."""
         if len(numbers) == len(self.numbers) and numbers[0] > self.tokens:
             self.tokens = int(numbers[0])
             self.for_summaries = int(numbers[1])
             self.dollars = numbers[2]
 
     def is_all(self, spending: Spending) -> bool:
-        """Return whether it is what ``spending`` allows."""
+        """Return whether the sums have reached a limit of ``spending``."""
         dollars = spending.dollars or inf
         return self.tokens >= (spending.tokens or inf) or self.dollars >= dollars
 
     def check(self, spending: Spending) -> None:
-        """Raise ``SpendingError`` if all is spent, and ``spending`` refuses further calls."""
+        """Raise ``SpendingError`` if a limit is reached, and ``spending`` refuses further calls."""
         if spending.refuse and self.is_all(spending):
             raise SpendingError(
                 f"the conversation has spent {self.tokens:,} tokens, which is all that the option "

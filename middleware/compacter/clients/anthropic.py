@@ -63,8 +63,8 @@ class Messages(Binding):
         prefix: Sequence[Message] | None = None,
         form: Form = USUAL,
     ) -> Arguments:
-        """Return the request. If it continues the call's messages and the caller uses cache marks,
-        it gets one at its end.
+        """Return the request. If it continues the call's messages, and these have cache marks, a
+        mark is added at its end.
 
         A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
         in the prefix.
@@ -169,7 +169,7 @@ METHODS = tuple(
 
 
 def wrap_client(state: State, client: T) -> T | None:
-    """Return a copy of the client, or of a resource, with compacting methods; ``None`` if it has
-    none of them.
+    """Return a copy of the client, or of a resource, whose methods compact; ``None`` if it has no
+    method that sends messages.
     """
     return openai.patched(state, client, METHODS)

@@ -43,7 +43,7 @@ class Converse(Nested):
         return args, changed
 
     def keep(self, args: Args, kwargs: Options, *, native: bool) -> Arguments:
-        """Return the arguments that are kept, without a forced tool call."""
+        """Return the arguments that a request for a summary keeps, without a forced tool call."""
         args, kept = Nested.keep(self, args, kwargs, native=native)
         choice = dig(kept, "toolConfig.toolChoice")
         if choice and "auto" not in choice:

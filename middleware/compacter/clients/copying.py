@@ -30,8 +30,8 @@ Copies = dict[int, Any]
 
 
 def copy_client(thing: T, copies: Copies) -> T:
-    """Return a shallow copy and add it to ``copies``; its references to objects in there are
-    replaced by their copies.
+    """Return a shallow copy and add it to ``copies``; its references to objects that were copied
+    before become references to their copies.
 
     Cached properties of the original are left out, so that the copy makes its own. No method of the
     class is called, as the ``__getattr__`` of a client may fail on an incomplete object.
@@ -52,8 +52,8 @@ def copy_client(thing: T, copies: Copies) -> T:
 
 
 def _move(value: Any, copies: Copies) -> Any:
-    """Return the value, or its copy if there is one; a method of the original becomes one of the
-    copy.
+    """Return the copy of a value if there is one, else the value. A method of the original becomes
+    the copy's.
     """
     if isinstance(value, MethodType) and id(value.__self__) in copies:
         return MethodType(value.__func__, copies[id(value.__self__)])
@@ -61,8 +61,8 @@ def _move(value: Any, copies: Copies) -> Any:
 
 
 def copy_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -> Any:
-    """Return the copy's own object at ``path``: a copy of the original's, or a new one; ``None``
-    without one.
+    """Return the object at ``path`` of a copy, which is itself a copy of the original's; ``None``
+    if there is no such object.
     """
     for name in path:
         part = vars(original).get(name) if original is not None else None
@@ -81,8 +81,8 @@ def unbound(owner: Any, name: str) -> Callable[..., Any]:
     """Return the function of an object's method, which takes ``self`` first.
 
     A method of the class is looked up at each call: patches of an SDK's class after ``wrap``
-    (tests, OpenTelemetry, Langfuse) work on a wrapped client too. A callable that only this object
-    has ignores ``self``.
+    (tests, OpenTelemetry, Langfuse) work on a wrapped client too. A callable that is set on the
+    object alone gets no ``self``.
     """
     own = vars(owner).get(name)
     if isinstance(own, MethodType):
@@ -103,7 +103,7 @@ def take_options(owner: Any, name: str, twin: Callable[[Any, object], Any]) -> N
     """Let a helper of an SDK, which sends messages by wrapped methods, accept
     ``compacter_options``.
 
-    It is called on a twin of its object: ``twin`` returns one, given the object and the options.
+    With options it is called on a copy of its object, which ``twin`` returns.
     """
     function = unbound(owner, name)
 
@@ -115,7 +115,9 @@ def take_options(owner: Any, name: str, twin: Callable[[Any, object], Any]) -> N
 
 
 def preset(twin: Any, wrapped: Any, names: Iterable[str], options: object) -> Any:
-    """Return the twin, whose methods of these names are the wrapped ones, with options."""
+    """Return the copy, after its methods with these names were replaced by wrapped ones with the
+    options.
+    """
     for name in names:
         twin.__dict__[name] = functools.partial(getattr(wrapped, name), **{OWN_OPTIONS: options})
     return twin
@@ -138,8 +140,8 @@ def divert(
     applies: Callable[[Mapping[str, Any]], Any],
     body: Callable[..., Coroutine[Any, Any, Any]],
 ) -> Callable[..., Any]:
-    """Return the function with calls for whose keywords ``applies`` is true made by ``body``, for
-    sync and async.
+    """Return a function, sync or async as the given one, that calls ``body`` instead where
+    ``applies(keywords)`` is true.
     """
     if is_awaited(function):
 

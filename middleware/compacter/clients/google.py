@@ -43,8 +43,8 @@ class Contents(Nested):
     place: str = "config"
 
     def messages(self, args: Args, kwargs: Options) -> Any:
-        """Return a list of contents, else ``None``: strings and parts without a role are a single
-        user message.
+        """Return a list of contents, else ``None``: strings and parts without a role are read as
+        one user message.
         """
         found = Binding.messages(self, args, kwargs)
         if isinstance(found, (list, tuple)) and not any(
@@ -71,7 +71,9 @@ class Contents(Nested):
         return args, changed
 
     def keeps(self, name: str, value: object, *, native: bool) -> bool:
-        """Return whether an option is kept; a forced function call is not."""
+        """Return whether a request for a summary keeps an option. A forced function call is not
+        kept.
+        """
         mode = dig(value, "function_calling_config.mode") if name == "tool_config" else None
         return str(mode).upper() != "ANY" and Binding.keeps(self, name, value, native=native)
 
@@ -124,7 +126,7 @@ _OWN: Mapping[str, Any] = {"chats": property(_chats), "__del__": _stay_open}
 
 
 def _twin_chat(chat: Any, options: object) -> Any:
-    """Return a chat that shares the history and sends by a twin of the models."""
+    """Return a copy of a chat that shares its history, and sends with other models."""
     twin = copy_client(chat, {})
     models = vars(twin)["_modules"]
     vars(twin)["_modules"] = _twin(models, options)

@@ -177,8 +177,8 @@ def wrap_method(state: State, method: MethodType) -> Callable[..., Any] | None:
 
 
 def _public(owner: Any) -> Any:
-    """Return the Router of a core or of a core's endpoints, whose methods a Router returns as its
-    own; ``None`` if there is no Router any more.
+    """Return the Router that a core, or a core's endpoints, belong to; ``None`` if it was garbage
+    collected.
     """
     core = owner if _OWNER in vars(owner) else _core_of(owner)
     return owner if core is None else vars(core)[_OWNER]()

@@ -10,22 +10,22 @@ from compacter.call.arguments import Args, Arguments, Binding, Options
 
 @dataclass(frozen=True, slots=True)
 class Nested(Binding):
-    """Arguments some of whose options are members of one argument."""
+    """Arguments of a call, of which one is a mapping with further options."""
 
     vendors: bool = True
     place: str = ""
     """Name of the argument that has the options."""
 
     def members(self, kwargs: Options) -> dict[str, Any]:
-        """Return the options in that argument."""
+        """Return the options in the mapping."""
         return {**(kwargs.get(self.place) or {})}
 
     def options(self, kwargs: Options) -> Options:
-        """Return the arguments together with the options in that one."""
+        """Return the arguments and the options in the mapping as one dict."""
         return {**kwargs, **self.members(kwargs)}
 
     def keep(self, args: Args, kwargs: Options, *, native: bool) -> Arguments:
-        """Return the arguments that are kept, of those in that one as well."""
+        """Return the arguments that a request for a summary keeps, and those in the mapping."""
         args, kept = Binding.keep(self, args, kwargs, native=native)
         members = self.members(kwargs).items()
         kept[self.place] = {

@@ -120,8 +120,8 @@ def wrap_client(state: State, client: T) -> T | None:
 
 
 def output_param(client: Any) -> str:
-    """Return the name of the output limit of chat completions: OpenAI's newer models refuse the
-    usual one.
+    """Return the name of the output limit of chat completions: OpenAI's newer models refuse
+    ``max_tokens``.
     """
     client = vars(client).get("_client") or client  # Of a resource.
     host = urlsplit(str(getattr(client, "base_url", ""))).hostname or ""
@@ -207,7 +207,7 @@ def _with_defaults(function: Function, **defaults: object) -> Function:
 
 
 def _twin(path: tuple[str, ...], names: tuple[str, ...], resource: Any, options: object) -> Any:
-    """Return a copy of a resource in a copy of its client; its methods have the options."""
+    """Return a copy of a resource, in a copy of its client, whose methods have these options."""
     copies: Copies = {}
     client = vars(resource)["_client"]
     twin = copy_part(client, copy_client(client, copies), path, copies)
@@ -215,8 +215,9 @@ def _twin(path: tuple[str, ...], names: tuple[str, ...], resource: Any, options:
 
 
 def server_of(resource: Any) -> Callable[[], str]:
-    """Return a function for the kind of a resource's client, its base URL, which can change at any
-    time, and Anthropic's betas in its headers, which can mean another context window.
+    """Return a function that returns what identifies a resource's server: the type of the client,
+    its base URL, and Anthropic's betas in its headers, which can mean another context window. The
+    base URL can change at any time.
     """
 
     def server() -> str:
@@ -334,8 +335,8 @@ def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
 
 
 def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
-    """Return the ids of calls with results in the new items that are neither there nor in the
-    compacted items.
+    """Return the ids of results in the new items whose calls are neither there nor in the compacted
+    items.
     """
     new = kwargs.get("input")
     items = [
@@ -352,7 +353,7 @@ def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
 def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
     """Return the unanswered calls of the last response, with the reasoning that belongs to them.
 
-    Raises ``LookupError`` if one is missing, as its result could not be sent.
+    Raises ``LookupError`` if a call is missing, because its result could not be sent.
     """
     items = listed(field(response, "output"))
     calls = [item for item in items if field(item, "call_id") in waiting]
@@ -376,8 +377,8 @@ def _continue_call(kwargs: Options, compacted: object, calls: list[Any]) -> dict
 
 
 def _event(state: State, kwargs: Options, compacted: object) -> CompactionEvent:
-    """Return the event. Its sizes are the server's token counts, converted to characters by the
-    calibration.
+    """Return the event of a compaction by the server. Its sizes are the server's token counts,
+    converted to characters by the calibration.
     """
     before, after = usage_of(compacted)
     model = kwargs.get("model")

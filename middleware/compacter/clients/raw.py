@@ -20,7 +20,7 @@ _RAW = "x-stainless-raw-response"
 
 
 def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the SDK's method; the raw responses that it returns are inspected first."""
+    """Return a function that calls the SDK's method, and looks for a refusal in a raw response."""
 
     async def call(io: IO, *args: Any, **kwargs: Any) -> Any:
         return await _mark(io, await io.call(function, *args, **kwargs))
@@ -29,7 +29,7 @@ def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asks_for_raw(kwargs: Options) -> bool:
-    """Return whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
+    """Return whether a call was made with ``with_raw_response`` or ``with_streaming_response``."""
     headers = kwargs.get("extra_headers")
     return isinstance(headers, Mapping) and any(
         value and str(name).lower() == _RAW for name, value in headers.items()
@@ -37,7 +37,9 @@ def asks_for_raw(kwargs: Options) -> bool:
 
 
 def parsing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the SDK's method; all replies are parsed, also where a call asks for raw ones."""
+    """Return a function that calls the SDK's method, and parses its reply even if the call asks for
+    a raw one.
+    """
 
     async def call(io: IO, *args: Any, **kwargs: Any) -> Any:
         return await io.call(function, *args, **without_raw(kwargs))

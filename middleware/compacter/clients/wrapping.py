@@ -32,8 +32,8 @@ CLIENTS_PAGE = page("clients")
 def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     """Return the wrapped target.
 
-    One that this Compacter has wrapped is returned unchanged; one that another has wrapped is
-    wrapped again. Both are logged as warnings.
+    A target that this Compacter has wrapped is returned unchanged, and one that another Compacter
+    has wrapped is wrapped again; both with a warning in the log.
 
     Raises ``TypeError`` with the page of the manual that lists what can be wrapped.
     """
@@ -266,7 +266,9 @@ _CLIENTS = {
 
 
 def _client_of(kind: type) -> str | None:
-    """Return the adapter for clients, or parts of clients, of this class; ``None`` without one."""
+    """Return the adapter for clients, or parts of clients, of this class; ``None`` if there is no
+    adapter.
+    """
     module = kind.__module__
     name = kind.__name__
     package = kind.__module__.partition(".")[0]
@@ -298,8 +300,8 @@ def _wrap_instructor(state: State, instructor: Any) -> Any:
 
 
 def _call_on(target: object, method: FunctionType) -> Any:
-    """Return the method, called on the original, so that attributes it changes (such as a counter)
-    change there.
+    """Return a function that calls the method on the original object, where it may change
+    attributes such as a counter.
     """
 
     @functools.wraps(method)

@@ -61,8 +61,8 @@ class Calibration:
         """Learn from a request whose size is known in both units. Empty, tiny and implausible
         samples are ignored.
 
-        ``of_one`` is the estimated size of one of the characters in tokens, by their script; 0 if
-        that is unknown.
+        ``of_one`` is the estimated number of tokens of one character, by the script; 0 if it is
+        unknown.
         """
         if (
             tokens >= _FEWEST_LEARNT
@@ -74,10 +74,10 @@ class Calibration:
                 self.scale = tokens / (characters * of_one)
 
     def state_window(self, window: int) -> bool:
-        """Use the window, in tokens, that a refusal states, and return whether it can be.
+        """Use the window, in tokens, that a refusal states. Return whether it is plausible.
 
-        A window that is smaller than an answered request must be stated twice in a row, as by a
-        server that has taken the place of another.
+        A window that is smaller than an answered request must be stated twice in a row: then
+        another server has taken the place of the old one.
         """
         can_be = window >= _LEAST_WINDOW and (window >= self.taken or window == self.doubted)
         self.doubted = window
@@ -100,8 +100,8 @@ class Calibration:
             self.window = window
 
     def take(self, tokens: int) -> None:
-        """Learn that a request with this many input tokens was answered. Drop a smaller window, and
-        a smaller refusal.
+        """Learn that a request with this many input tokens was answered. A window or a refused size
+        that is smaller is dropped.
         """
         if tokens <= self.taken:
             return
@@ -119,7 +119,7 @@ class Calibration:
         self._settle()
 
     def _confirm(self, *, is_same: bool = True) -> None:
-        """Count the compactions anew: a refusal has shown the window."""
+        """Begin the count of compactions again, because a refusal has shown the window."""
         if not is_same:
             self.patience = 1
         elif self.compactions >= self.patience:

@@ -146,8 +146,8 @@ class Conversation:
         return [known[id(message)] for message in messages]
 
     def texts(self, newest: int = 0) -> list[str]:
-        """Return the texts of the model's context, without media and reasoning; if ``newest`` is
-        not 0, only those of that many newest messages.
+        """Return the texts that the model reads, without media and reasoning: of all messages, or
+        of the last ``newest`` ones if that is not 0.
         """
         messages = self.messages[self.start :][-newest:]
         texts = self.format.bare_texts(messages)
@@ -190,7 +190,7 @@ class Conversation:
         return tuple(found[:count])
 
     def _kinds_here(self, read: Sequence[Kind]) -> tuple[Kind, ...]:
-        """Return the kinds of the messages by their places in this list."""
+        """Return the kind of each message, by its index."""
         # compacter's fillers are never last; they are first, or in a list with a summary. Any other
         # text like them is the user's.
         is_compacted = self.prior is not None or Kind.COMPACTED in read
@@ -229,9 +229,9 @@ def find_pinned(
 ) -> tuple[int, ...]:
     """Return the indexes of pinned messages.
 
-    ``pin`` is called with the conversation's own messages only: a pin that matched a summary would
-    keep it for ever, and each later summary too. ``by_history`` are the ``id`` of messages that are
-    pinned in a ``History``. The last message is the conversation's own, whatever its text.
+    ``pin`` is called only with messages that compacter has not written. If a pin matched a summary,
+    that summary and each later one would stay for ever. ``by_history`` are the ``id`` of messages
+    that are pinned in a ``History``. The last message is the conversation's own, whatever its text.
     """
     return tuple(
         index
@@ -249,8 +249,8 @@ def find_pinned(
 
 
 def origins_of(before: Sequence[Message], after: Sequence[Message]) -> tuple[int | None, ...]:
-    """Return for each message of ``after`` its index in ``before``, by identity; ``None`` for a new
-    one, and for one out of its order.
+    """Return for each message of ``after`` the index of the same object in ``before``; ``None`` for
+    a new message, and for one that is out of order.
 
     An object that occurs several times is matched from the end, since the oldest messages are
     compacted.
@@ -273,8 +273,8 @@ def _bytes(conversation: Conversation) -> int:
 def check(
     before: Conversation, messages: Sequence[Message], *, alternate: bool, edits: bool = False
 ) -> tuple[Conversation, list[str]]:
-    """Read the result of a strategy. Return it with its faults as a compaction of ``before``; the
-    list is empty if it may be sent.
+    """Read the result of a strategy for ``before``. Return the new conversation, and a list of its
+    faults, which is empty if it may be sent.
 
     If roles must ``alternate``, fillers are added. With ``edits``, the list may contain changed
     copies, if it has as many messages as ``before``.
@@ -342,8 +342,8 @@ def _faults_of_new(
 def with_restored(
     compacted: Conversation, messages: Sequence[Message], *, alternate: bool
 ) -> tuple[Conversation, list[str]]:
-    """Return a compacted conversation with messages of the program right behind its summary, and
-    their faults; the list is empty if it may be sent. If roles must ``alternate``, fillers are
+    """Return a compacted conversation with messages of the program right behind its summary, and a
+    list of faults, which is empty if it may be sent. If roles must ``alternate``, fillers are
     added.
     """
     form = compacted.format
@@ -408,9 +408,9 @@ def join_users(
     origins: Sequence[int | None],
     prior: int | None = None,
 ) -> list[Message]:
-    """Return the messages to send where roles must alternate: each user message behind one that was
-    not its neighbour becomes a part of that one, in place of an assistant's filler between them.
-    Servers that want the model's reasoning back refuse a filler, as it has none (DeepSeek).
+    """Return the messages to send where roles must alternate. Two user messages that a compaction
+    has made neighbours become one, in place of an assistant's filler between them. Servers that
+    want the model's reasoning back refuse a filler, as it has none (DeepSeek).
 
     Args:
         form: Their format.

@@ -74,8 +74,8 @@ def first_unread(plan: CompactionPlan) -> int:
     """Return the index of the step whose results no model has answered yet, or the number of
     messages.
 
-    The model asked for these results: they are shortened before they are compacted. Results that
-    are short already do not count, nor do those that would not fit even when shortened.
+    The model asked for these results: they are shortened before they are compacted. Short results,
+    and those that would not fit even when shortened, do not count.
     """
     read = plan.conversation
     count = len(read.kinds)

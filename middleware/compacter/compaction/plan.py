@@ -206,7 +206,7 @@ class CompactionPlan(Table):
 
     @property
     def is_satisfied(self) -> bool:
-        """Whether a compaction by hand has nothing to do, as the messages are within its budget."""
+        """Whether the messages are within the budget of a compaction by hand already."""
         return self.original_data_size <= self.budget and self.summary is None
 
     @property
@@ -324,8 +324,8 @@ class CompactionPlan(Table):
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
         """Return the list of chosen messages, all protected ones, and a note in a summary message.
 
-        All messages of a step are kept with any of them, so that tool calls keep their results. A
-        prior summary is kept too: unchanged without a note, otherwise below it. A later note
+        If a message of a step is kept, all of its step are, so that tool calls keep their results.
+        A prior summary is kept too: unchanged without a note, otherwise below it. A later note
         replaces this one.
 
         Args:

@@ -138,7 +138,7 @@ def _approved(plan: CompactionPlan) -> Flow[CompactionPlan | None]:
 
 
 def _continued(plan: CompactionPlan, result: Conversation) -> CompactionPlan:
-    """Return the plan for the strategies that are left, on the result so far."""
+    """Return the plan for the remaining strategies, which begin with the result so far."""
     # A cut that a hook has set leaves as many messages in the tail.
     cut = plan.cut - len(plan.messages) + len(result.messages)
     return plan_compaction(replace(plan, conversation=result, cut=cut))
@@ -147,8 +147,8 @@ def _continued(plan: CompactionPlan, result: Conversation) -> CompactionPlan:
 def _checked(
     plan: CompactionPlan, messages: Sequence[Message], name: str, *, edits: bool = False
 ) -> tuple[Conversation, list[str]]:
-    """Read the result of the strategy of this name, and return it with its faults. If it may be
-    sent, note the name.
+    """Return the result of the strategy of this name, and its faults. If it has no faults, record
+    that the strategy was used.
     """
     after, faults = check(plan.conversation, messages, alternate=plan.alternates, edits=edits)
     if not faults:
@@ -157,7 +157,7 @@ def _checked(
 
 
 def _event(kind: type[E], plan: CompactionPlan, **facts: Any) -> E:
-    """Return an event of this kind, with the fields that the plan has."""
+    """Return an event of this kind, with fields from the plan."""
     known = {**plan.tally, **plan.facts, **facts}
     return kind(**{name: known[name] for name in known.keys() & kind.model_fields.keys()})
 

@@ -124,7 +124,7 @@ class Sizes:
         return max(1, min(wanted, self._for_input(window)))
 
     def _for_input(self, window: int) -> int:
-        """Return the tokens of a window that the output leaves for the input."""
+        """Return the tokens of a window that are left for the input."""
         return window - min(self.output_tokens, int(window * MOST_RESERVED))
 
     @property
@@ -145,7 +145,8 @@ class Sizes:
         return self.calibration.window or self.trigger
 
     def below(self, limit: int, size: int, tokens: int, size_above: int = 0) -> int | None:
-        """Return the size to compact all that is sent to; ``None`` if no compaction is due.
+        """Return the size, in characters, that the whole request should have after a compaction;
+        ``None`` if no compaction is due.
 
         Args:
             limit: The threshold, in tokens.
@@ -174,8 +175,8 @@ class Sizes:
         messages afterwards; a share of 0 if that is not due yet. ``None`` for a share of an unknown
         window.
 
-        It leaves as much as a compaction at the threshold would: the conversation grows until this
-        one is in force.
+        It leaves as much as a compaction at the threshold would, because the conversation grows
+        until this one is used.
 
         Args:
             tokens: Input tokens of the request.
@@ -248,8 +249,8 @@ class Sizes:
         return min(left - summary, room - int(room * self.options.compact_ratio))
 
     def longest_tail(self, room: int) -> int:
-        """Return the size of the compactable messages that may stay if the ratio does not count:
-        all of the room but the shortest summary.
+        """Return the size of the compactable messages that may stay if ``compact_ratio`` is
+        ignored: the room without the shortest summary.
         """
         return room - LEAST_SUMMARY
 
@@ -283,8 +284,8 @@ class Sizes:
         return min(size, most, max(replaced // _EXTRACT_PART, _LEAST_TEXT))
 
     def text_within(self, longest: int, replaced: int, budget: int, *, by_model: bool) -> int:
-        """Return the size of a summary's text that is at most ``longest``. It uses all of a
-        budget.
+        """Return the size of a summary's text that is at most ``longest``. With a budget it is all
+        of ``longest``.
         """
         size = longest if budget else min(longest, self.text(replaced, by_model=by_model))
         # If the messages that stay are too large by themselves, they are shortened, not the model's
@@ -292,8 +293,8 @@ class Sizes:
         return max(size, _LEAST_TEXT) if by_model else size
 
     def insisted(self, text: int, longest: int) -> int:
-        """Return the size of a model's text that stays as it is although it was asked for less:
-        twice ``text``, within the option and within ``longest``.
+        """Return the largest size of a model's text that is not cut, although the model was asked
+        for less: twice ``text``, but not above the option and not above ``longest``.
         """
         option = int(
             self.options.max_summary_tokens * _WITH_LINES * self.calibration.text_per_token

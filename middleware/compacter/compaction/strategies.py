@@ -116,8 +116,8 @@ _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 @with_hints
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearToolResults:
-    """Replaces each old, large tool result with a receipt of its size. Tool calls stay paired with
-    their results.
+    """Replaces each old, large tool result with a short note of its size. Tool calls stay paired
+    with their results.
 
     Results of tools that the provider runs itself are cleared too (code execution, MCP, file
     search), except those of Anthropic's web search and web fetch, which are encrypted or cited by

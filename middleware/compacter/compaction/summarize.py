@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class NoArguments:
-    """Base of strategies without arguments: one that is passed gets an error with what is meant."""
+    """Base of strategies without arguments. If one is passed, the error names the option that is
+    meant.
+    """
 
     __slots__ = ()
 
@@ -37,14 +39,14 @@ class NoArguments:
 
 
 class RulesTooLongError(NoSummaryError):
-    """The declared rules leave no summary that would be smaller than what it replaces. Internal."""
+    """With the declared rules, a summary would not be smaller than what it replaces. Internal."""
 
 
 def is_native(plan: CompactionPlan) -> bool:
     """Return whether to send the summarizer the messages themselves, in place of a transcript.
 
-    True if the wrapped call itself makes a compaction ahead, as the provider's cache has what the
-    program has just sent, and the messages are not redacted.
+    True if the wrapped call itself makes a compaction ahead, and nothing is redacted: the
+    provider's cache has the messages, because the program has just sent them.
     """
     options = plan.options
     return plan.trigger == "prepared" and options.summarizer is None and options.redact is None

@@ -46,8 +46,8 @@ def _read(message: Any) -> Mapping[str, Any]:
 
 
 def _data(block: Any) -> dict[str, Any]:
-    """Return the fields of a block, whose URL may be an object. A path has hidden data, as its file
-    may change.
+    """Return the fields of a block, with a URL as text. A path stays an object, so that the message
+    is not remembered: its file may change.
     """
     return {name: str(value) if name == "url" else value for name, value in vars(block).items()}
 

@@ -65,7 +65,7 @@ class Mirrors(Sequence[Message]):
 
 
 def each(read: Callable[[Any], Mapping[str, Any]]) -> Callable[[Sequence[Any]], list[Mirror]]:
-    """Return the reader of a list whose messages are read one by one."""
+    """Return a function that reads a list message by message."""
 
     def mirrors(own: Sequence[Any]) -> list[Mirror]:
         return [Mirror(read(message), message) for message in own]
@@ -75,7 +75,7 @@ def each(read: Callable[[Any], Mapping[str, Any]]) -> Callable[[Sequence[Any]], 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """A part of a framework's message that contains several of OpenAI's."""
+    """One of several messages of OpenAI's that a single message of a framework becomes."""
 
     message: Any
     part: Any
@@ -131,7 +131,7 @@ def mixed(content: Any, data: Callable[[Any], Any] = _itself) -> Any:
     """Return a text, or a list of texts and media, in OpenAI's form; a single text unchanged.
 
     ``data`` returns a value that identifies a medium, by default the framework's object; a message
-    whose object has hidden data has no digest, and is not remembered.
+    with an object that cannot be read completely has no digest, and is not remembered.
     """
     if isinstance(content, str):
         return content
@@ -233,7 +233,7 @@ class OwnTypes(Binding):
         )
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """Read the arguments; the object of the model has its address, and may have its name."""
+        """Read the arguments; the model's name and address come from its object."""
         facts = Binding.read(self, args, kwargs)
         model = args[0]
         kind = type(model)
@@ -252,7 +252,9 @@ class OwnTypes(Binding):
         return Binding.replace(self, args, kwargs, self.adapter.write(messages), options)
 
     def keeps(self, name: str, value: object, *, native: bool) -> bool:
-        """Return whether an option is kept; callbacks and similar arguments are not."""
+        """Return whether a request for a summary keeps an option. Callbacks and the like are not
+        kept.
+        """
         return name not in self.adapter.left_out and Binding.keeps(self, name, value, native=native)
 
 
@@ -285,7 +287,7 @@ def wrap_model(state: State, model: T, framework: str) -> T:
 
 
 def _answering(function: Function, adapter: Adapter) -> Function:
-    """Return the method with a readable result."""
+    """Return a function that calls the method and returns its reply in OpenAI's form."""
 
     async def ask(io: IO, model: Any, *args: Any, **kwargs: Any) -> Any:
         return adapter.answer(await io.call(function, adapter.bare(model), *args, **kwargs))

@@ -194,8 +194,8 @@ async def _ask(
 
 @dataclass(frozen=True, slots=True)
 class _Parameters(OwnTypes):
-    """Binding that reads the tools and instructions beside the messages, which other models get as
-    arguments.
+    """Binding that also reads the tools and instructions, which pydantic-ai passes in an object of
+    their own.
 
     Without it, all tokens of a refused request would be counted as its messages', so that pieces of
     a conversation for the summarizer would be too short, and too many.

@@ -23,8 +23,8 @@ _REFUSES_PASSWORD = re.compile(
 
 
 def checked(model: type[M], given: object, *path: str) -> M:
-    """Return settings. Raises ``ConfigurationError`` with the place of each invalid value, but not
-    the value, which may be a password.
+    """Return the checked settings. Raises ``ConfigurationError`` with the place of each invalid
+    value, but not the value, which may be a password.
     """
     try:
         return model.model_validate(given)
@@ -49,7 +49,7 @@ def read_summarizer(options: Mapping[str, Any]) -> tuple[str | None, Summarizer]
 
 def problem_of(memory: Memory | None, address: str) -> str | None:
     """Return a sentence if the memory does not answer; ``None`` if it does. A warning at start is
-    worth more than one a call at night.
+    better than one for each call later.
 
     Args:
         memory: The memory; ``None`` for none.

@@ -159,9 +159,10 @@ def default_registry() -> CollectorRegistry | None:
 def show(
     name: str, text: str, read: Callable[[], float], registry: CollectorRegistry | None
 ) -> None:
-    """Show a number that is read when the page is.
+    """Show a number of this process on the page of metrics.
 
-    With several processes, each sets its own value when it counts; a function is not read there.
+    ``read`` is called when the page is requested. With several processes it is not called; each
+    sets its value when it counts.
     """
     if registry is None:
         return
@@ -186,7 +187,7 @@ _USED = {True: "records_reused", False: "memory_hits"}
 
 
 def _counters_of(event: Event) -> Iterator[str]:
-    """Yield the counters that an event adds one to. Tokens and cost are counted at the request for
+    """Yield the counters to which an event adds one. Tokens and cost are counted at the request for
     the summary.
     """
     if isinstance(event, CompactionEvent):
@@ -202,8 +203,8 @@ def _counters_of(event: Event) -> Iterator[str]:
 
 
 def is_stuck(event: Event) -> bool:
-    """Return whether a refused request stays unchanged. A request without room for quotes does not
-    count, as it is sent.
+    """Return whether an event means that a refused request cannot be made smaller. A request
+    without room for quotes is sent, and does not count.
     """
     return (
         isinstance(event, CompactionSkipped)
@@ -283,12 +284,12 @@ class _CountingLog(Log):
         self._metrics = metrics
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Log a failure; one of the memory is counted too."""
+        """Log a failure, and count it if it is the memory's."""
         if what == "memory":
             self._metrics.add("memory_failures")
         super().failed(what, error)
 
 
 def is_open(state: State) -> bool:
-    """Return whether the memory of a state failed, and has not worked since."""
+    """Return whether the last operation of the memory failed."""
     return state.memory is not None and state.memory.is_away

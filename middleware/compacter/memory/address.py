@@ -60,8 +60,8 @@ def keys_from(source: object, name: str) -> list[str]:
     """Return the keys of ``file:PATH``, one a line, or of ``env:NAME``, with commas or spaces
     between them. The first one encrypts, and all decrypt.
 
-    ``name`` is that of the setting, for the ``ConfigurationError`` of a source that has no key; it
-    does not repeat what may be one.
+    ``name`` is the name of the setting, for the ``ConfigurationError`` if the source has no key.
+    The error does not repeat a text that may be a key.
     """
     # LiteLLM's config files write variables so.
     kind, _, place = str(source).replace("os.environ/", "env:", 1).partition(":")

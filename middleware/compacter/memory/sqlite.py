@@ -285,7 +285,9 @@ class _File:
             raise damage from None
 
     def _connection(self) -> sqlite3.Connection:
-        """Return the open file; open it if it is not, or another one has its name."""
+        """Return the connection. Open the file if it is not open, or if its name belongs to another
+        file now.
+        """
         identity = (os.getpid(), *self._number())
         if self._open is None or identity != self._identity:
             self._shut()
@@ -336,7 +338,7 @@ def _open(path: str) -> sqlite3.Connection:
 
 
 def _prepare(database: sqlite3.Connection, path: str) -> None:
-    """Create the tables if they are not there, or of an older version."""
+    """Create the tables if they are missing, or if they are of an older version."""
     if _is_ready(database, path):
         return
     database.execute("BEGIN IMMEDIATE")

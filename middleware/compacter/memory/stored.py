@@ -109,7 +109,9 @@ class StoringMemory(BaseMemory):
             self.report("memory_back", "answers again", "info")
 
     def report(self, name: str, what: str, level: str = "warning") -> None:
-        """Log an event of the memory; ``what`` ends a sentence about it."""
+        """Log an event of the memory; ``what`` is the end of a sentence about the memory, for the
+        log.
+        """
         place = f"{self.kind} at {self._address}".removesuffix(" at ")
         self.write_log(level, f"compacter.{name}", f"{place} {what}", {"address": self._address})
 

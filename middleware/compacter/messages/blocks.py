@@ -84,8 +84,8 @@ https://ai.google.dev/gemini-api/docs/thought-signatures."""
 
 
 def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
-    """Return a copy with the value at a path edited, in every element of a list on the way; the
-    item itself if nothing changed.
+    """Return a copy with the value at a path edited, in every element of a list on the way; if
+    nothing changed, the item itself.
     """
     if item is None or not path:
         return item if item is None else edit(item)
@@ -136,7 +136,7 @@ class Blocks:
     """Member with a list that an edit of the block empties: it belongs to the old text."""
 
     def whole(self, message: Json) -> Row | None:  # noqa: ARG002 - most formats have none
-        """Return the row of a message that is one block itself, such as a tool's result."""
+        """Return the row for a message that is a block by itself, such as a tool's result."""
         return None
 
     def blocks(self, message: Json) -> list[Json]:
@@ -212,14 +212,14 @@ class Blocks:
         return "" if row.call_id and not row.outputs else None
 
     def _body(self, text: str) -> Json:
-        """Return a text as the body of a message, not blank if the provider refuses that."""
+        """Return a text as the body of a message; a blank text is replaced if the provider refuses
+        it.
+        """
         text = spoken(text) if self.alternates else text
         return text if self.text_type else [self._text_block(text)]
 
     def say(self, role: str, text: str) -> Json:
-        """Return a new message with this text, which is never blank if the provider
-        refuses that.
-        """
+        """Return a message with this text; a blank text is replaced if the provider refuses it."""
         return {"role": "user" if role == "user" else self.assistant, self.body: self._body(text)}
 
     # -- editing -----------------------------------------------------------------------------------
@@ -292,8 +292,8 @@ class Blocks:
         return replaced(edited, **{self.outdated: []}) if is_outdated else edited
 
     def _edit_text(self, edit: Edit, kind: EditKind, tool: str, output: Json) -> Json:
-        """Edit a text, or a list of texts as one. It is never blank afterwards, as some providers
-        refuse that.
+        """Edit a text, or a list of texts as one. A blank result is replaced, because some
+        providers refuse it.
         """
         if not isinstance(output, (str, list, tuple)):
             return output

@@ -70,8 +70,8 @@ def camel(name: str) -> str:
 def dig(thing: object, path: str) -> Json:
     """Return the value at a path, else ``None``.
 
-    A path is names of members with dots between, in snake case where another form is in camel case;
-    ``0`` is the first of a list, and an empty path leads to the thing itself.
+    A path has names of members with dots between them. ``0`` is the first item of a list, and an
+    empty path leads to the object itself. A name in snake case also finds the member in camel case.
     """
     value: Json = thing
     for name in path.split(".") if path else ():
@@ -103,8 +103,8 @@ def word(item: Json, name: str) -> str:
 
 
 def members(item: Json) -> Json:
-    """Return the members of an object as a dict, or else its value in JSON: that of an enumeration,
-    base64 for bytes, and a text for all other things.
+    """Return the members of an object as a dict. Without members, return a value for JSON: the
+    value of an enumeration, base64 for bytes, else a text.
     """
     if isinstance(item, Enum):
         return item.value
@@ -195,7 +195,7 @@ def replaced(item: Json, **updates: Json) -> Json:
 
 
 def without(item: Json, *names: str) -> Json:
-    """Return ``item`` without these fields: itself if it has none of them, else a dict."""
+    """Return ``item`` without these fields: the item itself if it has none of them, else a dict."""
     if all(field(item, name) is None for name in names):
         return item
     return {name: value for name, value in members(item).items() if name not in names}
@@ -227,9 +227,7 @@ def flat(text: str) -> str:
 
 
 def text_of(value: Json) -> str | None:
-    """Return a text, that of a block, or those of a list of blocks, joined; ``None`` without a
-    text.
-    """
+    """Return the text of a string, a block or a list of blocks; ``None`` if there is no text."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)):

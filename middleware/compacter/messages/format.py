@@ -271,8 +271,8 @@ class MessageFormat(Blocks):
     def parts_of_each(self, messages: Sequence[Message]) -> list[MessageParts]:
         """Return the parts of each message. Their ``index`` is its position in ``messages``.
 
-        Those that a summarizer reads are calls, and texts and placeholders of media that are
-        neither empty nor fillers.
+        A summarizer reads calls, texts and placeholders of media; empty texts and fillers are left
+        out.
         """
         read: list[MessageParts] = []
         for index, message in enumerate(messages):
@@ -325,8 +325,8 @@ class MessageFormat(Blocks):
             ) from error
 
     def with_text(self, message: Message, text: str, *, last: bool = False) -> Message:
-        """Return a copy of a user message with this text before its own blocks, but behind results
-        of tools; or as its ``last`` block. A message that is not a dict becomes one.
+        """Return a copy of a user message with this text added: before its own blocks and after
+        results of tools, or with ``last`` at the end. A message that is not a dict becomes one.
         """
         blocks = self._blocks_of(message)
         # Results stand first.
@@ -344,7 +344,7 @@ class MessageFormat(Blocks):
         return self.with_blocks(second if isinstance(second, Mapping) else {"role": "user"}, blocks)
 
     def _blocks_of(self, message: Message) -> list[Json]:
-        """Return the blocks of a user message; a bare text as a block, an empty one as none."""
+        """Return the blocks of a user message; a text becomes one block, an empty text no block."""
         return [
             self._text_block(block) if isinstance(block, str) else block
             for block in self.blocks(message)

@@ -102,7 +102,7 @@ class GeminiFormat(MessageFormat):
         return list(listed(field(self._whole(message), "parts")))
 
     def find(self, block: Message) -> Found:
-        """Return the row of a part; a thought is a text with a mark, a file may have no member."""
+        """Return the row for a part. A thought is a text with a mark."""
         if type(block) is dict and block.keys() == _ONLY_TEXT:
             return TEXT, block["text"], "text"  # Fast path of the common form.
         row, value, key = super().find(block)
@@ -175,7 +175,7 @@ _NOTHING = Row("nested", ())
 
 
 def _lone_text(response: Json) -> tuple[str, str]:
-    """Return a response as key and text: its only text, or all of it as JSON."""
+    """Return the key and the text of a response: of its only text, else of all of it as JSON."""
     if isinstance(response, dict) and len(response) == 1:
         ((key, text),) = response.items()
         if isinstance(text, str):

@@ -84,9 +84,7 @@ def detect_sealed(error: object) -> TokenLimit | None:
 
 
 def detect_unsaid(error: BaseException) -> TokenLimit | None:
-    """Return the sign of a request that may be too long, if an exception is one without saying
-    so.
-    """
+    """Return a sign that the request may be too long, if an exception gives one without words."""
     with suppress(Exception):  # An exception of an unknown object must not hide the provider's.
         sign = sign_of(error)
         if sign:
@@ -95,7 +93,7 @@ def detect_unsaid(error: BaseException) -> TokenLimit | None:
 
 
 def detect_empty(reply: object) -> TokenLimit | None:
-    """Return the sign of a request that may be too long, if a complete reply has neither text nor
+    """Return a sign that the request may be too long, if a complete reply has neither text nor
     calls nor reasoning, and counts no output. Never raises.
     """
     if reply is None or type(reply) is str:
@@ -177,9 +175,9 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
 
 
 def _is_finished(reply: Json) -> bool:
-    """Return whether a reply is a complete one by a few members.
+    """Return whether a reply is complete, by a few of its members.
 
-    Every quiet call runs this, so functions that read any member of any object would be too slow.
+    Each call runs this, so it must be fast.
     """
     members = _members(reply)
     choices = members.get("choices")
@@ -222,8 +220,8 @@ def _detect(reply: Json) -> TokenLimit | None:
 
 
 def error_of(reply: Json) -> Json:
-    """Return the error in a reply; the reply itself if it is a flat error; ``None`` without an
-    error.
+    """Return the error in a reply; the reply itself if its own members are the error's; ``None``
+    without an error.
     """
     error = first(reply, (*_ERRORS, "choices.0.error", "response.error"))
     if error:

@@ -168,7 +168,7 @@ def has_content(chunk: object) -> bool:
 
 
 def ends_empty(chunk: object) -> bool:
-    """Return whether a chunk, before which no content came, ends a stream without any content."""
+    """Return whether a chunk ends a stream that has had no content."""
     reply = field(chunk, "response") if word(chunk, "type").startswith("response.") else chunk
     if not finish_of(chunk) and field(reply, "status") != "completed":
         return False

@@ -137,7 +137,9 @@ class ResponsesFormat(MessageFormat):
         return {"type": "message", **super().say(role, text)}
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
-        """Items made with reasoning lose their ids: OpenAI demands that reasoning by them."""
+        """Items that were made with reasoning lose their ids, because OpenAI demands the reasoning
+        of an item with an id.
+        """
         kinds: Counter[str] = Counter()
         sent = [left for item in messages for left in self._unseal(item, kinds)]
         if kinds:

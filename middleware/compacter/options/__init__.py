@@ -295,7 +295,7 @@ class Options(BaseModel):
 
     def with_declared(self, rules: Iterable[str]) -> tuple[str, ...]:
         """Return the option ``rules`` and those of a ``History``, as they stand in summaries and
-        events. A rule is left out if ``redact`` fails on it, like all text that cannot be redacted.
+        events. If ``redact`` fails on a rule, the rule is left out.
         """
         clean = []
         redact = self.redact or str

@@ -87,7 +87,7 @@ def as_count(result: Any) -> int:  # noqa: ANN401 - of a user's function
 
 
 def as_answer(result: object) -> bool:
-    """Return a truth value."""
+    """Return the value as ``True`` or ``False``."""
     if inspect.isawaitable(result):
         raise TypeError
     return bool(result)
@@ -99,8 +99,8 @@ ASKED = ("max_tokens", "model")
 
 
 def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
-    """Return the names of a function's parameters, among these; all if it takes any keyword or its
-    signature is unknown.
+    """Return which of these names the function accepts as keywords; all if it takes any keyword, or
+    if its signature is unknown.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -150,7 +150,7 @@ def function(
 
 
 def no_class(value: object) -> object:
-    """Refuse a class where one of its objects is wanted."""
+    """Refuse a class if an object of it is wanted."""
     if isinstance(value, type):
         raise ValueError  # noqa: TRY004 - pydantic reads it
     return value
@@ -211,7 +211,7 @@ def share(value: object) -> object:
 
 
 def summary_prompt(value: object) -> object:
-    """Refuse a text with another mark for the transcript than ours."""
+    """Refuse a text with another mark for the transcript than ``{history}`` or ``%s``."""
     mark = _PLACEHOLDER.search(value) if isinstance(value, str) else None
     if mark and "{history}" not in str(value) and "%s" not in str(value):
         raise ValueError(
@@ -246,7 +246,7 @@ def _several(value: object) -> tuple[object, ...]:
 
 
 def fallback(value: object) -> object:
-    """Return a tuple of fallbacks; of ``"extractive"``, with the one after it."""
+    """Return a tuple of fallbacks. ``"extractive"`` alone is followed by ``"truncate"``."""
     parts = _several(value)
     return ("extractive", "truncate") if parts == ("extractive",) else parts
 

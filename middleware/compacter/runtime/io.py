@@ -186,8 +186,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
-    """Return the result of a predicate of ``inspect`` for a callable, which may have
-    ``__call__``.
+    """Apply a predicate of ``inspect`` to a callable, or to its ``__call__``.
 
     Args:
         question: Predicate such as ``inspect.iscoroutinefunction``.

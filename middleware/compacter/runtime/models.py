@@ -132,8 +132,8 @@ def _table() -> dict[str, Any]:
 
 
 def _spec() -> ModuleSpec | None:
-    """Return where the litellm package is; ``None`` if it is not installed, or a module made by
-    hand has its name.
+    """Return where the litellm package is; ``None`` if it is not installed, or if a module of this
+    name has no file.
     """
     with suppress(ValueError):  # Of a module made by hand.
         return find_spec("litellm")

@@ -60,7 +60,7 @@ class Flight:
         _OWN.set((*(own for own in _OWN.get() if not own.done()), self.done))
 
     def over(self) -> bool:
-        """Return whether to stop waiting: the leader has finished, or it does not run any more."""
+        """Return whether to stop waiting, because the leader has finished or was stopped."""
         return (
             self.done.done()
             or self.process != os.getpid()
@@ -68,10 +68,10 @@ class Flight:
         )
 
     async def wait(self, io: IO, seconds: float) -> None:
-        """Wait until it is over, for ``seconds`` at most; not where that would be a deadlock.
+        """Wait until it is over, for ``seconds`` at most; not at all if that would be a deadlock.
 
-        That is so in the hook or the summarizer of the leader, and for a caller that blocks in its
-        thread or in that of its event loop.
+        It would be one in a hook or in the summarizer of the leader, and for a sync call in the
+        leader's thread or in the thread of its event loop.
         """
         is_here = self.thread == threading.get_ident() and not io.asynchronous
         if is_here or self.done in _OWN.get():

@@ -180,8 +180,8 @@ def fault(reply: Reply, limit: int, instruction: str = "", record: Record | None
 
 
 def _is_given_back(text: str, instruction: str) -> bool:
-    """Return whether an answer has the instruction, or most of its lines, headings and empty items
-    aside, stand there.
+    """Return whether an answer contains the instruction, or most of the answer's lines stand in the
+    instruction. Headings and empty items do not count.
     """
     asked = _bare(instruction)
     if _bare(instruction.rpartition("\n\n")[2]) in _bare(text):

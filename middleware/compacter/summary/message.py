@@ -123,16 +123,16 @@ def read_out(text: str) -> tuple[str, str]:
 
 
 def _mark_forged(text: str) -> str:
-    """Return a model's text with a mark of quotation before each line that a reader would take for
-    somebody else's, or for one of ours, by its beginning.
+    """Return a model's text with ``>`` before each line whose beginning looks like a speaker's, a
+    rule's, or another line of compacter's.
     """
     lines = _BREAK.sub("\n", text).strip().split("\n")
     return "\n".join(f"> {line}" if _FORGED.match(_plain(line)) else line for line in lines)
 
 
 def _plain(line: str) -> str:
-    """Return a line with its beginning as a reader sees it: without invisible characters, accents
-    and widths.
+    """Return a line whose beginning has no invisible characters, no accents, and letters of normal
+    width.
     """
     end = 4 * _LONGEST_BEGINNING
     start = unicodedata.normalize("NFKD", _COLOUR.sub("", line[:end])).casefold()
@@ -168,8 +168,8 @@ def parse(text: str) -> Summary | None:
 
 
 def with_restored(text: str, contents: Sequence[str]) -> str:
-    """Return the text of a summary message with a note that messages of these contents, which the
-    program has put back, follow it.
+    """Return the text of a summary message with a note that the program has put back messages of
+    these contents behind it.
     """
     summary = parse(text) or Summary(text)
     notes = tuple(note for note in summary.notes if not _RESTORED.fullmatch(note))
@@ -180,7 +180,7 @@ def with_restored(text: str, contents: Sequence[str]) -> str:
 
 
 def count_restored(text: str, contents: Callable[[int], Sequence[str]]) -> int:
-    """Return how many messages behind a summary message a program has put back; 0 if they are not
+    """Return how many messages a program has put back behind a summary message; 0 if they are not
     there any more.
 
     Args:

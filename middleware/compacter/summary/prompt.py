@@ -146,7 +146,7 @@ def neutral(text: str) -> str:
 
 def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
     """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence,
-    or of ``SMALLEST_CHUNK`` where that is more. A line that is too large alone is cut.
+    or of ``SMALLEST_CHUNK`` if that is more. A line that is too large alone is cut.
     """
     room = max(budget, SMALLEST_CHUNK) - FENCE_SIZE
     done: list[list[str]] = []

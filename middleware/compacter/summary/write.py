@@ -157,7 +157,7 @@ class Writer:
     # -- sizes -------------------------------------------------------------------------------------
 
     def _split(self, transcript: Sequence[str]) -> list[list[str]]:
-        """Return the transcript in pieces that fit into a prompt beside the summary so far and the
+        """Return the transcript in pieces that fit into the window with the summary so far and the
         answer. It is one piece if that leaves the answer enough of the window, or if the window is
         unknown.
         """
@@ -189,7 +189,7 @@ class Writer:
 
     def _weigh(self, text: str) -> int:
         """Return the size of a text in characters of the head's script: an English summary of a
-        Chinese talk has more of them, and costs a third for each.
+        Chinese talk has more characters, each of which costs a third.
         """
         return int(_bytes(text) / self._bytes_of_one)
 
@@ -201,8 +201,8 @@ class Writer:
     # -- requests ----------------------------------------------------------------------------------
 
     def _prior(self) -> str:
-        """Return the summary so far for the model: its text, else the quoted lines. At the end of
-        the conversation itself, the model has read those.
+        """Return the summary so far for the model: its text, else the quoted lines. If the request
+        follows the conversation itself, the model has read the lines.
         """
         return self._story or ("" if self.prefix else self.head.prior.quoted)
 
@@ -219,8 +219,8 @@ class Writer:
         )
 
     def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Any, Any, str]:
-        """Ask for a summary of the first piece, once more in fewer words if the answer is not one.
-        Return the fault of the answer, or an empty text.
+        """Ask for a summary of the first piece. If the answer is not a summary, ask once more for
+        fewer words. Return the fault of the answer, or an empty text.
         """
         if len(pieces) > 1:
             self.prefix = None
@@ -241,8 +241,8 @@ class Writer:
     def _try(
         self, piece: Sequence[str], left: int = 1, *, short: bool = False
     ) -> Generator[Any, Any, str]:
-        """Ask once. Return the fault of the answer, or an empty text. Without a
-        ``piece``, which is the first of those ``left``, the text so far is only to be shorter.
+        """Ask once for a summary of ``piece``, the first of ``left`` pieces; without a piece, for a
+        shorter text. Return the fault of the answer, or an empty text.
         """
         tokens = self.tokens * self._times
         if self.window:

@@ -151,7 +151,9 @@ class ScriptedSummarizer:
         return _BAD_ANSWERS[failure]
 
     def _return_text(self, completion: Completion) -> Summary:
-        """Return the bare text; the completion if it was requested, or is not a normal end."""
+        """Return the text of a completion; the completion itself if that was requested, or if it
+        did not end normally.
+        """
         choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
         read = choice if isinstance(choice, dict) else choice.model_dump()
         if self._returns == "completion" or read["finish_reason"] != "stop":
@@ -161,7 +163,7 @@ class ScriptedSummarizer:
 
 
 def _begin(messages: tuple[Message, ...]) -> str:
-    """Return a summary that has something of the conversation: a text about nothing is refused."""
+    """Return a summary with words of the conversation: one without them is refused."""
     said = _text_of(messages[0]).partition("\nuser: ")[2]
     return f"SUMMARY: {said[:_BEGINNING]}"
 

@@ -42,7 +42,7 @@ def shorten(text: str, size: int) -> str:
 
 
 def original_size(text: str) -> int:
-    """Return the size of a text, in characters, with what earlier cuts have left out of it."""
+    """Return the size of a text, in characters, before earlier cuts."""
     return len(text) + sum(
         int(cut[1].replace(",", "")) - len(cut[0]) for cut in _CUT.finditer(text)
     )

@@ -48,7 +48,7 @@ class SteppedCall(WrappedFunction):
         """Return the arguments to send first: with a remembered view, or compacted because of
         ``trigger_tokens``.
 
-        Does not read the messages if there are no records and no trigger. Never raises an exception
+        Without records and without a trigger the messages are not read. Never raises an exception
         of compacter.
         """
         state = self.state
@@ -67,8 +67,7 @@ class SteppedCall(WrappedFunction):
         return await self._send_next(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments to send after another failure than a token limit: with an unchanged
-        view.
+        """Return the arguments to send after a failure that is not a token limit: the same ones.
 
         Raises the provider's exception once the call is given up, so that no refused request is
         sent again.
@@ -164,8 +163,8 @@ class SteppedCall(WrappedFunction):
     async def _send_next(
         self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
     ) -> dict[str, Any]:
-        """Continue the flow to its next call, and return the arguments of that; ``kwargs`` if the
-        flow has ended.
+        """Continue the flow to its next call, and return the arguments of this call; ``kwargs`` if
+        the flow has ended.
         """
         self._effect = effect = await self._advance(outcome, refused)
         if effect is None:

@@ -109,9 +109,7 @@ class ProxyCall:
 
 
 def group_of(call: ProxyCall, kwargs: Mapping[str, Any]) -> str:
-    """Return the model group of an attempt, in which ``model`` is already that of the
-    deployment.
-    """
+    """Return the model group of an attempt, whose ``model`` names the deployment already."""
     return str((kwargs.get(call.metadata_name) or {}).get("model_group") or kwargs.get("model"))
 
 
@@ -164,9 +162,7 @@ def targets(group: str, rounds: int) -> list[dict[str, Any]]:
 
 
 def is_plain(fallbacks: list[Any]) -> bool:
-    """Return whether the fallbacks are a list of targets for any model, and not lists by model
-    group.
-    """
+    """Return whether the fallbacks are one list for all models, not a list for each model group."""
     return any(
         isinstance(entry, str) or (isinstance(entry, Mapping) and "model" in entry)
         for entry in fallbacks
@@ -183,8 +179,8 @@ def of_group(fallbacks: list[Any], group: str) -> list[Any]:
 
 
 def with_own(theirs: list[Any], group: str, others: list[Any], rounds: int) -> list[Any]:
-    """Return fallbacks for requests that are too long: those of the config, such as a larger model;
-    then compacting.
+    """Return fallbacks for requests that are too long: first those of the config, such as a larger
+    model, then compacting.
     """
     groups = [group]
     for target in (*of_group(theirs, group), *of_group(others, group)):

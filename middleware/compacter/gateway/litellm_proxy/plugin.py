@@ -347,7 +347,7 @@ class CompacterPlugin(CustomLogger):
             CALLER.reset(caller)
 
     def _of(self, call: ProxyCall, group: str) -> tuple[Switches, CountingState]:
-        """Return the settings for a call, and count its figures from now on."""
+        """Return the settings for a call, and begin to count its figures."""
         switches, state = self.settings.of(group, call.team, call.key)
         ORIGIN.set(Origin("", group, state.tenant_class))
         return switches, state

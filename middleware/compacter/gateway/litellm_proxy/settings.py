@@ -83,7 +83,7 @@ class MemorySettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_address(cls, given: object) -> object:
-        """Read an address alone, and ``false``, as settings."""
+        """Return the settings that an address alone, or ``false``, stands for."""
         if isinstance(given, str):
             return {"address": given}
         return {"address": "none"} if given is False else given
@@ -113,7 +113,9 @@ _Tables = dict[str, Annotated[dict[str, Any], BeforeValidator(_as_table)]]
 
 
 class _File(BaseModel):
-    """The shape of the settings. Settings without a field here are equal for every call."""
+    """The shape of the settings. A setting that is no field of this class is the same for every
+    call.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -201,8 +203,8 @@ class Settings:
 
 
 def _class_of(places: Sequence[tuple[str, str]]) -> str:
-    """Return the class of these settings in the figures: the operator's own name for a team or a
-    key, so that there are no more classes than names in the file.
+    """Return the class under which figures are counted: the name of the team or key in the file. So
+    there are no more classes than such names.
     """
     named = [f"{kind.removesuffix('s')} {name}" for kind, name in places if kind != "model_groups"]
     return named[-1] if named else "other"
@@ -309,7 +311,7 @@ def _window(given: Mapping[str, Any], model: object) -> int | None:
 
 
 def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of the payer, without the call's budget reservation.
+    """Return the metadata by which the caller pays, without the call's budget reservation.
 
     The proxy reserves a call's largest cost before the call, and returns the rest once, after it.
     If a summary had the reservation too, the proxy would return it twice, and never refuse a spent

@@ -59,9 +59,9 @@ def _budget(
     file: Transcript, count: int, window: int | None, model: str | None
 ) -> tuple[int | None, int | None]:
     """Return the window, which may be that of a model, and the largest size of the result in
-    characters; ``None`` if window and ratio decide.
+    characters; ``None`` if the window and the ratio decide.
 
-    A conversation that is within a given window stays unchanged; ``count`` is its size in tokens.
+    A conversation of ``count`` tokens that fits into a given window stays unchanged.
     """
     limit = window or models.window(model)
     is_unchanged = window is not None and count <= window

@@ -39,7 +39,7 @@ _VARIABLES = (
 
 
 def run(*, model: Sequence[str] | None, memory: Sequence[str] | None, as_json: bool) -> int:
-    """Print all findings, and return the exit code: 1 if something is wrong."""
+    """Print all findings, and return the exit code: 1 if something is wrong, else 0."""
     findings = [*_versions(), *_tables(model or ()), *map(_memory, memory or ()), *_network()]
     bad = any(finding.state == "bad" for finding in findings)
     if as_json:

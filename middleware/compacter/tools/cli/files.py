@@ -92,7 +92,7 @@ def read_transcript(path: str, number: int | None = None) -> Transcript:
 
 
 def _parse(name: str, text: str) -> tuple[Any, bool]:
-    """Return the data of a text, and whether it had one JSON value a line."""
+    """Return the data of a text, and whether it has a JSON value on each line."""
     try:
         return json.loads(text), False
     except RecursionError:

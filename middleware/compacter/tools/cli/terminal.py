@@ -101,7 +101,7 @@ _FLAGS = {"compact_ratio": "--ratio", "rules": "--rule"}
 
 
 def _by_flag(text: str) -> str:
-    """Return the text of an error about an option of ``Compacter``, with the name of the command's
+    """Return the text of an error about an option of ``Compacter``, with the command's name for the
     option.
     """
     name, colon, rest = text.partition(": ")
@@ -220,7 +220,7 @@ def print_json(value: object) -> None:
 def print_table(
     console: Console, rows: Sequence[Sequence[str | Text]], names: Sequence[str] = ()
 ) -> None:
-    """Print rows in columns; numbers in paragraphs if the terminal is too narrow for columns.
+    """Print rows in columns; if the terminal is too narrow, each row as a paragraph.
 
     Args:
         console: Console to print to.

@@ -165,7 +165,7 @@ def _sum(stories: Sequence[Story], name: str) -> float:
 def _table(
     label: str, names: Iterable[tuple[str, bool]], rows: Iterable[str], *, sortable: bool = False
 ) -> str:
-    """Return a table; each column has a name, and may be one of numbers."""
+    """Return a table; each column has a name, and a mark if it has numbers."""
     cells = "".join(
         f'<th scope="col"{"" if number else " class=l"}>'
         f"{f'<button>{name}</button>' if sortable else name}</th>"
