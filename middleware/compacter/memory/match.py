@@ -99,8 +99,8 @@ class Matcher:
         io: IO = SYNC,
         large: bool = False,
     ) -> Record | None:
-        """Save ``after``, which consists of messages of ``before`` and new ones, as the view of
-        ``before``.
+        """Save that ``after`` is the compacted form of ``before``, and return the record; ``None``
+        if it cannot be saved.
 
         ``window`` is the model's context window in tokens, if known, ``spent`` what the
         conversation has spent; ``io`` and ``large`` are as for ``view``.

@@ -80,8 +80,8 @@ def _compacter(
     options: Mapping[str, Any],
     **more: Any,
 ) -> Compacter:
-    """Return the ``Compacter`` of the commands; options that are ``None`` are left out. It knows
-    the window, and the size in tokens, as after a call that was refused.
+    """Return the ``Compacter`` of the commands, without options that are ``None``. It knows the
+    window and the size in tokens, as if a call had been refused.
     """
     given = {"summarizer": model or "extractive", **more}
     given |= {name: value for name, value in options.items() if value is not None}
