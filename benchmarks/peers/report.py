@@ -77,10 +77,10 @@ A dash was not run yet. *The usual loop* is what everybody writes first: catch t
 | LoCoMo, window 10 % | - of - answers | - with `recall=None` |
 | COMPINT, window 25 % | - % of - | inside a message in the middle - % |
 
-[LoCoMo](https://arxiv.org/abs/2402.17753): questions about chats of months; the words of the answer stand in one line of
-the request, without a summarizer (`python benchmarks/locomo.py --share 0.1`). [COMPINT](https://arxiv.org/abs/2608.11242):
-side constraints that a user states along the way, in four framings; the summarizer names none of them (`python
-benchmarks/constraints.py --share 0.25`, chats drawn with seed 5). Each program says at its top which files it needs.
+[LoCoMo](https://arxiv.org/abs/2402.17753): questions about chats of months. An answer counts if its words
+stand in one line of the request; there is no summarizer (`python benchmarks/locomo.py --share 0.1`). [COMPINT](https://arxiv.org/abs/2608.11242):
+constraints that a user states in passing, in four
+wordings. The summarizer leaves them out (`python benchmarks/constraints.py --share 0.25`, chats drawn with seed 5). Each program says at its top which files it needs.
 
 Where others do better: in the table of `compaction-conformance-kit`, which `make peers` does not install, `compact` by
 hand comes fourth to fifth, behind checklists that know its labels. It was tried by hand, so its figures are not here.

@@ -39,9 +39,9 @@ def decode_escapes(text: str) -> str:
 class Redaction:
     r"""The option ``redact``, for any text that leaves a conversation: decode, then redact.
 
-    A secret behind an escape sequence (``\nsk-...``) has no word boundary before it, and one with
-    an escaped quote in it ends too early. So ``function`` gets escaped blanks as blanks, and each
-    quoted string with escapes in decoded form.
+    After an escape sequence (``\nsk-...``) a secret has no word boundary before it, and an escaped
+    quote would end it too early. So ``function`` gets escaped blanks as blanks, and each quoted
+    string with escapes in decoded form.
     """
 
     function: Callable[[str], str]

@@ -82,7 +82,7 @@ ORIGIN: ContextVar[Origin] = ContextVar("compacter_origin", default=Origin())  #
 
 
 def shown_name(name: str | None) -> str:
-    """Return a name that a caller has chosen, in a form that can be shown."""
+    """Return a name that a caller has chosen, without characters that cannot be shown."""
     return "".join(filter(str.isprintable, name or ""))[:_NAME]
 
 

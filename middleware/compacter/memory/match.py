@@ -103,8 +103,7 @@ class Matcher:
         if it cannot be saved.
 
         ``window`` is the model's context window in tokens, if known, ``spent`` what the
-        conversation has spent; ``io`` and ``large`` are as for ``view``.
-        Returns the record; ``None`` if none can be made.
+        conversation has spent; ``io`` and ``large`` are those of ``view``.
         """
 
         def save() -> Record | None:
@@ -123,7 +122,7 @@ class Matcher:
         return await self._use(save, io, large=large)
 
     async def forget(self, record: Record, *, io: IO = SYNC) -> None:
-        """Save a record that matches no history in place of this one."""
+        """Replace this record by one that matches no history."""
         self.memory.matches.pop(record.id, None)
         await self._use(partial(self.memory.save, replace(record, last="")), io)
 
@@ -155,7 +154,7 @@ class Matcher:
         return None
 
     def _view(self, record: Record, history: _History) -> View | None:
-        """Return the view of a history if the record compacts what it begins with.
+        """Return the view of a history if it begins with the messages that the record compacts.
 
         Messages that the record matched before are compared by a hash, so that none is encoded
         again.
@@ -183,8 +182,8 @@ class Matcher:
 
     @contextmanager
     def _reading(self, kind: type[Exception] = Exception) -> Generator[None]:
-        """Log an exception of the block, which reads messages, and continue after the block. A
-        foreign class may raise anything, and nesting deeper than Python's stack a
+        """Log an exception of the block, which reads messages, and continue after the block. An
+        object of another library may raise any exception, and deep nesting raises
         ``RecursionError``.
         """
         try:

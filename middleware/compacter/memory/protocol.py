@@ -124,8 +124,8 @@ class HeldClaim:
 
 
 def base_memory(memory: Memory) -> BaseMemory:
-    """Return ``memory`` as a ``BaseMemory``: a user's own, which has only the three methods of
-    ``Memory``, lends them to one.
+    """Return ``memory`` as a ``BaseMemory``. A user's own memory is put into one that calls its
+    three methods.
     """
     if isinstance(memory, BaseMemory):
         return memory

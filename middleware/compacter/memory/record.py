@@ -116,7 +116,7 @@ def _checksum(body: str) -> str:
 
 
 def footprint(record: Record) -> int:
-    """Return about as many bytes as a record keeps alive, rather more than less."""
+    """Return an estimate of the bytes that a record keeps alive, rather too high than too low."""
     return _ENTRY + 2 * sys.getsizeof(repr(record.head))
 
 
@@ -152,8 +152,8 @@ def prefix_digest(form: MessageFormat, messages: Iterable[Message], scope: str =
 def prefix_digests(
     form: MessageFormat, messages: Iterable[Message], count: int, scope: str = ""
 ) -> tuple[str, str]:
-    """Return the digests of the first ``count`` messages and of all, which are read once. Raises as
-    ``prefix_digest`` does.
+    """Return the digests of the first ``count`` messages and of all messages. Each message is read
+    once. Raises as ``prefix_digest`` does.
     """
     digest = sha256(marshal.dumps(scope, PLAIN))  # Most processors have instructions for it.
     part = digest
@@ -188,8 +188,8 @@ def _digest(values: list[Any]) -> bytes:
 
 
 def openings(form: MessageFormat, messages: Sequence[Message]) -> tuple[bytes, ...]:
-    """Return the digests of the first messages, without system messages; an empty one for a message
-    that cannot be encoded. A conversation and its records are identified by them.
+    """Return the digests of the first messages, without system messages; an empty digest for a
+    message that cannot be encoded. A conversation and its records are identified by them.
     """
     spoken = (message for message in messages if form.speaker(message) != "system")
     return tuple(_opening(form, message) for message in islice(spoken, _STARTS + _RUN - 1))

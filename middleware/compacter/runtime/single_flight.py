@@ -56,7 +56,7 @@ class Flight:
     """Future that is set when the leader has finished, with or without success."""
 
     def enter(self) -> None:
-        """Mark the present context as part of the flight, which it then never waits for."""
+        """Mark the present context as part of the flight, so that it never waits for it."""
         _OWN.set((*(own for own in _OWN.get() if not own.done()), self.done))
 
     def over(self) -> bool:
@@ -101,8 +101,8 @@ class SingleFlight:
         """Begin the flight of this key, or join the one in progress. Return it, and whether the
         caller leads it, and so makes the summary.
 
-        An interrupt may come between a leader and its ``release``; so nobody joins a flight that
-        has lasted for longer than anybody waits.
+        An interrupt may come between a leader and its ``release``; so a flight that has lasted
+        longer than the longest wait is not joined.
         """
         mine = Flight()
         while (flight := self._table.setdefault(key, mine)) is not mine:

@@ -111,8 +111,8 @@ class Summary:
 
 
 def read_out(text: str) -> tuple[str, str]:
-    """Return what an event reports of a summary message: the model's text, or else the quoted lines
-    or the notes; and everything else.
+    """Return two texts of a summary message for an event: the model's text, or without one the
+    quoted lines or the notes; and the rest.
     """
     summary = parse(text) or Summary()
     if summary.story:

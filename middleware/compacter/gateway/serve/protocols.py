@@ -176,7 +176,7 @@ class Protocol:
         return url.copy_with(raw_path=(f"{path}?{kept}" if kept else path).encode("ascii"))
 
     def fits(self, body: Body) -> bool:
-        """Return whether a body has messages where this protocol has them."""
+        """Return whether a body has messages in the place where this protocol has them."""
         return isinstance(body.get(self.param), (list, str)) and (self.needs or self.param) in body
 
 

@@ -55,7 +55,7 @@ class Protocol(H11Protocol):
         self._time_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for no more requests."""
+        """Stop waiting for requests."""
         super().connection_lost(exc)
         self._stop_timer()
 
@@ -68,7 +68,7 @@ class Protocol(H11Protocol):
         self._close_stalled(-1)
 
     def _time_head(self) -> None:
-        """Close the connection in some time, unless the head of a request has come."""
+        """Close the connection later, unless the head of a request has arrived by then."""
         if self.conn.their_state is not h11.IDLE:
             self._stop_timer()
         elif self._head_timer is None:
@@ -96,12 +96,12 @@ class Server(uvicorn.Server):
     """Called with a line if answers are open at the end."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal's
-        """Begin to end, with the exit code 0; end at once at the second signal."""
+        """At the first signal, begin to end with the exit code 0; at the second one, end at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """Listen no more, and wait for the requests in progress."""
+        """Stop listening, and wait for the requests in progress."""
         for listening in self.servers:
             listening.close()
         self.server_state.default_headers = [(b"connection", b"close")]
