@@ -159,10 +159,10 @@ def wrap_client(state: State, router: Any) -> Any:
 
 
 def wrap_method(state: State, method: MethodType) -> Callable[..., Any] | None:
-    """Return the wrapper of a method whose Router nobody holds any more; ``None`` if there is the
-    Router.
+    """Return the wrapper of a method whose Router was garbage collected; ``None`` if the Router
+    exists.
 
-    The method belongs to the Router's core, which works alone.
+    The method belongs to the Router's core, which works without it.
     """
     core = method.__self__
     name = method.__name__

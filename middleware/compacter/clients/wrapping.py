@@ -121,9 +121,9 @@ _RESPONSE_TYPES = frozenset({"response_model", "response_format"})
 
 def _find_summary_method(method: Any) -> Callable[..., Any] | None:
     """Return the function that makes summaries for a method that only parses or streams; ``None``
-    if the method itself can.
+    if the method itself can make them.
 
-    It is the method of the client that answers in words (Mistral's ``complete`` for ``parse``,
+    It is the client's method that returns a plain reply (Mistral's ``complete`` for ``parse``,
     Cohere's ``chat`` for ``chat_stream``).
     """
     if not isinstance(method, MethodType):

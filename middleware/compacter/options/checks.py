@@ -116,11 +116,11 @@ def function(
     *,
     wrap: Callable[[UserFunction], object] | None = None,
 ) -> Callable[[object], object]:
-    """Return a check of functions, called as ``shown``; a summarizer also gets the arguments of
-    ``ASKED`` that it accepts. Values that are not callable are left to pydantic.
+    """Return a check that a function can be called as ``shown``. A summarizer also gets the
+    arguments of ``ASKED`` that it accepts. Values that are not callable are left to pydantic.
 
-    With ``read``, which checks what they return, functions must not be async: it makes a
-    ``UserFunction`` of them, and passes it to ``wrap``.
+    ``read`` checks what the function returns. The function is then put into a ``UserFunction``,
+    which ``wrap`` gets, and must not be async.
     """
     name = shown.partition("(")[0]
     positional = shown.partition(", **")[0]

@@ -96,7 +96,7 @@ class Server(uvicorn.Server):
     """Called with a line if answers are open at the end."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal's
-        """At the first signal, begin to end with the exit code 0; at the second one, end at once."""
+        """At the first signal, begin to end with the exit code 0; at the second, end at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 

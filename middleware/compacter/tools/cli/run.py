@@ -109,8 +109,8 @@ def _upstream(name: str) -> str:
 def _bases(url: str, upstreams: Iterable[Upstream], *, is_set: bool) -> dict[str, str]:
     """Return the base URL that the SDKs of each vendor get; none for a vendor without an upstream.
 
-    Its path is the upstream's own, as the SDKs append to it what they did before. With
-    ``--upstream`` (``is_set``) it may have a version, which only OpenAI's SDKs expect there.
+    Its path is the path of the upstream, to which the SDKs append theirs. With ``--upstream``
+    (``is_set``) it may have a version, which only OpenAI's SDKs expect there.
     """
     bases = {}
     for vendor in _UPSTREAMS:
