@@ -342,9 +342,12 @@ class Quoter:
                 yield pick
 
     def _repeats(self, pick: Pick, asked: set[str]) -> bool:
-        """Return whether nearly all words of a line are those of a sentence."""
-        held = set(keys(self._talk.line(pick).text))
-        return len(held & asked) > _SAME * len(held)
+        """Return whether nearly all words of a line are those of a sentence; an item says more by
+        its heading.
+        """
+        line = self._talk.line(pick)
+        held = set(keys(line.text))
+        return not line.needs and len(held & asked) > _SAME * len(held)
 
     def _is_told(self, pick: Pick) -> bool:
         """Return whether the user has stated this, in a message that is not mostly pasted."""
