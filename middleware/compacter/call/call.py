@@ -26,19 +26,24 @@ from compacter.call.reduce import (
     reduce_request,
 )
 from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
+from compacter.call.thinking import with_standing
 from compacter.call.unsaid import is_believed, make_smaller
 from compacter.compaction.sizes import MARGIN
 from compacter.effects import Flow
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation, Trigger
+from compacter.memory.record import UNBOUND
 from compacter.messages.refusals import CUT, LOST, NO_ROOM, SEALED, UNSAID
 from compacter.messages.replies import Reply, tokens_read
 from compacter.options import TriggerFacts
 from compacter.overflow import TokenLimit
+from compacter.overflow.signals import signals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_REFUSED = (400, 422)
+"""Statuses of a request that has a fault."""
 CUT_OFF = TokenLimit(source=CUT)
 _FULL = 0.98
 """Share of the window from which prompt and reply count as filling it, as servers reserve a few
@@ -304,6 +309,10 @@ class Call(Attempt):
         there are quotes for a question or an agent's step but no room, compact now: the next
         compaction is due soon, as the request fills the window.
         """
+        if self.calibration.wants_thinking:
+            self.request = replace(self.request, bound=UNBOUND)
+        if self.quotes:
+            self.request = with_standing(self.request, self.state)
         request = self.request
         room = self.sizes.room
         if (
@@ -322,7 +331,12 @@ class Call(Attempt):
             if not text and is_full and not self.sizes.tries_window:
                 yield from compact_for_quotes(self, free)
         request = self.request
-        return (yield from Send(request.sent, request.options_sent))
+        try:
+            return (yield from Send(request.sent, request.options_sent))
+        except Exception as error:
+            if not (self.may_want_thinking and signals_of(error).status in _REFUSED):
+                raise
+            return Reply(token_limit=TokenLimit(source=SEALED), error=error)
 
     def accept(self, raw: object) -> Flow[object]:
         """Calibrate by the usage of the reply, and return the reply."""

@@ -196,10 +196,10 @@ class Performer(Sender):
             self.calibration.assume_window(view.window)
         return view
 
-    async def remember(self, after: Sequence[Message]) -> None:
-        """Store ``after`` in memory as the view of the caller's messages."""
+    async def remember(self, after: Sequence[Message]) -> str:
+        """Store ``after`` in memory as the view of the caller's messages; return its name."""
         if holds_secrets(self.request, after, self.state.options.redact):
-            return
+            return ""
         record = await self._use_memory("remember", after, self.calibration.window)
         # Released first: waiting calls can use the record while the model answers.
         self._release()
@@ -207,6 +207,7 @@ class Performer(Sender):
             self._made.append(record)
             self._views.append((after, record.id))
             self.state.note_record(record.id)
+        return record.id if record else ""
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""

@@ -26,7 +26,7 @@ from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
 from compacter.call.warm import wait_until_warm
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
-from compacter.memory.record import conversation_digest, openings
+from compacter.memory.record import UNBOUND, conversation_digest, openings
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.refusals import detect_empty, detect_in_reply
@@ -311,9 +311,11 @@ class WrappedFunction:
     def _install(self, world: Performer, request: Request) -> None:
         """Install the compacted messages in the ``History`` that was passed, if any were."""
         history: Any = world.history
-        if history is None or request.messages is request.original:
+        if history is None:
             return
-        if not history.install(world.version, request.messages, self.state.redaction):
+        history.bound = request.bound
+        is_new = request.messages is not request.original
+        if is_new and not history.install(world.version, request.messages, self.state.redaction):
             self.state.history_changed(None)
 
     # -- reading a call ----------------------------------------------------------------------------
@@ -358,23 +360,20 @@ class WrappedFunction:
             form = get_format(binding.wire_format or recognise(messages, param=name))
         except UnknownFormatError as error:
             return str(error)
-        if isinstance(given, str):
-            messages = [form.say("user", given)]
+        messages = [form.say("user", given)] if isinstance(given, str) else messages
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
-        function = self.function
         called = facts.model or self.name
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
         first = openings(form, stripped)
         digest = named or conversation_digest(first)
-        notes_sizes = state.proactive or state.prepares
         # By the first message alone, a new conversation is recognised at its second call.
-        begun = named or (conversation_digest(first, 1) if notes_sizes else digest)
+        begun = named or conversation_digest(first, 1 if state.proactive or state.prepares else 3)
         tools: tuple[object, ...] = ()
         recall = options.recall
         if recall is not None and recall.tool and not fault_of(recall, binding):
-            tools = with_recall(binding, facts, form.name, getattr(function, "__name__", ""))
+            tools = with_recall(binding, facts, form.name, getattr(self.function, "__name__", ""))
         by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
         pinned = functools.partial(find_pinned, state.pin, format=form, by_history=by_history)
         request = Request(
@@ -392,6 +391,7 @@ class WrappedFunction:
             archive=getattr(history, "archive", None),
             alternate=options.alternate_roles,
             tools=tools,
+            bound=getattr(history, "bound", UNBOUND),
         )
         calibration = state.calibration(called, facts.place)
         if learns and not state.proactive:
@@ -401,7 +401,7 @@ class WrappedFunction:
             io=io,
             model=called,
             large=large,
-            function=function,
+            function=self.function,
             binding=binding,
             args=args,
             kwargs=kwargs,

@@ -50,6 +50,8 @@ class Calibration:
     """Such compactions after which the window is tried again; doubled by each refusal then."""
     doubted: int = 0
     """The window that the last refusal stated, in tokens."""
+    wants_thinking: bool | None = None
+    """Whether the model refuses requests without its older thinking; ``None`` if unknown."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""

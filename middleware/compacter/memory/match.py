@@ -43,6 +43,8 @@ class View(list[Message]):
     """That record."""
     window: int | None = None
     """Context window of the model in tokens, from that record."""
+    bound = 0
+    """Number of its messages whose thinking is older than the view."""
 
 
 class Matcher:
@@ -249,6 +251,7 @@ class _History:
             last=prefix_digest(form, folded[-1:]),
             folded_user=next(users, -1),
             window=window,
+            thinking=len(self.body),
         )
 
     def view(self, record: Record, *, alternate: bool) -> View | None:
@@ -278,6 +281,8 @@ class _History:
         view.record = record.id
         view.source = record
         view.window = record.window
+        newer = body[max(record.thinking, record.boundary) :]
+        view.bound = len(view) - (len(self.messages) - newer[0] if newer else 0)
         return view
 
     def _speaker(self, messages: Iterable[Message]) -> str:
