@@ -12,6 +12,7 @@ from compacter.compaction.sizes import CAREFUL_MARGIN, LEAST_SUMMARY, MARGIN, Si
 from compacter.effects import Emit, Flow, Quote
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionFailed, Event
+from compacter.messages.replies import is_cached, usage_in
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 
@@ -187,16 +188,20 @@ class Attempt:
         if staying > target if target is not None else self.is_smallest:
             state.incompressible_size = staying + self.request.overhead
 
-    def note_answer(self) -> None:
+    def note_answer(self, raw: object) -> None:
         """Note that the request was answered."""
         state = self.state
+        calibration = self.calibration
+        # What it has just read it keeps for the next request.
+        calibration.caches = calibration.caches or is_cached(usage_in(raw))
+        state.is_cached = calibration.caches
         note_standing(self.request, state)
-        if self.calibration.wants_thinking is None and self.request.bound.older:
+        if calibration.wants_thinking is None and self.request.bound.older:
             last = self.request.conversation.last_user or 0
             if leaves_out_thinking(self.request, last):
-                self.calibration.wants_thinking = False
+                calibration.wants_thinking = False
         if self.puts_back:
-            self.calibration.wants_thinking = self.request.sealed
+            calibration.wants_thinking = self.request.sealed
         state.refused_size = 0
         if state.incompressible_size and self.request.size >= state.incompressible_size:
             state.incompressible_size = 0

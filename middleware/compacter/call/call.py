@@ -116,7 +116,7 @@ class Call(Attempt):
         if reply.error is not None:
             raise reply.error
         self.calibration.take(tokens_read(reply.raw))
-        self.note_answer()
+        self.note_answer(reply.raw)
         return reply.raw
 
     def _try_smaller(self, first: Reply, limit: TokenLimit) -> Flow[object]:
@@ -343,7 +343,7 @@ class Call(Attempt):
         request = self.request
         calibration = self.calibration
         calibration.take(tokens_read(raw))
-        self.note_answer()
+        self.note_answer(raw)
         # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
         # the model is known, a history is not read for its size alone: that takes too long.
         options = self.options

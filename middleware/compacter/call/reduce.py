@@ -231,13 +231,10 @@ def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow
         call.is_vetoed = "vetoed" in planned.tally
         return ""
     after, event = made
-    request = replace(request, messages=after.messages, read=after)
-    if event.fallback and "truncate" in event.strategy.split("+"):
-        request = yield from begin_anew(
-            replace(request, bound=UNBOUND), call.calibration, stores=False
-        )
-    else:
-        request = yield from begin_anew(request, call.calibration)
+    request = replace(request, messages=after.messages, read=after, bound=UNBOUND)
+    is_cut = event.fallback and "truncate" in event.strategy.split("+")
+    request = yield from begin_anew(request, call.calibration, stores=not is_cut)
+    call.state.is_cached = False
     yield from Emit(event)
     call.request = request
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
@@ -326,6 +323,8 @@ def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPl
             target=target,
             token_limit=limit,
             is_required=limit is not None,
+            is_cached=call.state.is_cached,
+            older=request.bound.older,
         )
     )
 
@@ -348,6 +347,7 @@ def _reuse(call: Attempt, smaller: Request, **facts: Any) -> Flow[None]:
     # Store it first, as with a new compaction: a hook that repeats the call then finds it.
     if facts.get("prepared") or smaller.bound.older < len(smaller.messages):
         smaller = yield from begin_anew(smaller, call.calibration)
+    call.state.is_cached = False
     yield from call.emit(
         CompactionReused,
         messages_before=len(call.request.messages),

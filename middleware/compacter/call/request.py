@@ -220,6 +220,8 @@ class ConversationState:
     did not help. No sign is believed until a larger request has been answered."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
+    is_cached: bool = False
+    """Whether the provider has a cache, and has answered the messages since the last compaction."""
     stood: dict[tuple[Bound, str], tuple[int, bytes]] = member(default_factory=dict)
     """Where quotes stood in requests that were answered: by their bound and text, the index of the
     message and its digest."""

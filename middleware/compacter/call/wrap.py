@@ -1,9 +1,7 @@
-"""Wrappers of plain functions, coroutine functions, generator functions and async generator
-functions.
+"""Wrappers of functions, coroutine functions, and generator functions of both kinds.
 
-A quiet call needs nothing from compacter, and the wrappers do as little as possible for it. The
-order is: the wrappers; the reply of a quiet call; `WrappedFunction._handle`, for every other call;
-reading the arguments.
+A quiet call needs nothing from compacter, and the wrappers do as little as possible for it. Then
+come the reply of a quiet call, every other call (`WrappedFunction._handle`), and its arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from compacter.memory.record import UNBOUND, conversation_digest, openings
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.refusals import detect_empty, detect_in_reply
-from compacter.messages.replies import HAS_USAGE, Reply, tokens_read
+from compacter.messages.replies import HAS_USAGE, Reply, tokens_read, usage_in
 from compacter.runtime.io import ASYNC, IO, READS, SYNC, is_kind, is_large, run
 
 Function = Callable[..., Any]
@@ -217,7 +215,8 @@ class WrappedFunction:
                     tokens = None
                     with state.safely("reading"):
                         tokens = tokens_read(raw)
-            state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
+            noted = tokens or 0, len(given), id(given[-1]), usage_in(raw)
+            state.last_reply = noted if tokens else None
         if state.prepares:
             return Reply(raw=raw) if self._may_prepare(tokens or 0, args, kwargs) else None
         if not state.event_hooks:
@@ -394,8 +393,10 @@ class WrappedFunction:
             bound=getattr(history, "bound", UNBOUND),
         )
         calibration = state.calibration(called, facts.place)
+        # Add the endpoint, as two tenants may begin alike.
+        conversation = state.conversation(f"{facts.endpoint}\0{begun}")
         if learns and not state.proactive:
-            state.learn_from_last(request, calibration)
+            state.learn_from_last(request, calibration, conversation)
         world = Performer(
             state=state,
             io=io,
@@ -407,15 +408,14 @@ class WrappedFunction:
             kwargs=kwargs,
             request=request,
             calibration=calibration,
-            # Add the endpoint, as two tenants may begin alike.
-            conversation=state.conversation(f"{facts.endpoint}\0{begun}"),
+            conversation=conversation,
             scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
             place=facts.place,
             as_passed=history is None and stripped == messages,
             history=history,
             version=getattr(history, "version", None),
         )
-        call = Call(options, request, calibration, world.conversation)
+        call = Call(options, request, calibration, conversation)
         call.watched = bool(state.event_hooks)
         return world, call
 

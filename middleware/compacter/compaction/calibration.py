@@ -52,6 +52,8 @@ class Calibration:
     """The window that the last refusal stated, in tokens."""
     wants_thinking: bool | None = None
     """Whether the model refuses requests without its older thinking; ``None`` if unknown."""
+    caches: bool = False
+    """Whether the provider has read a part of a prompt from its cache."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""

@@ -216,6 +216,11 @@ def _text(part: object) -> str:
 HAS_USAGE = frozenset({"usage", "usage_metadata", "usageMetadata", "done"})
 """Members of a reply; with any of them it has counts of tokens."""
 READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
+_FROM_CACHE = (
+    *("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"),
+    *("cache_read_input_tokens", "cacheReadInputTokens", "cached_content_token_count"),
+    "prompt_cache_hit_tokens",
+)
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
 WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
 # Paths at which a provider reports that it has edited the request itself; litellm uses other
@@ -229,11 +234,21 @@ _EDITED = (
 )
 
 
+def usage_in(reply: object) -> Json:
+    """Return the usage of a reply as it stands there, or ``None``."""
+    return field(reply, "usage") or dig(reply, "usage_metadata")
+
+
+def is_cached(usage: Json) -> bool:
+    """Return whether the provider has read a part of a prompt from its cache."""
+    return _count(usage, _FROM_CACHE) > 0
+
+
 def usage_of(reply: object) -> tuple[int, int]:
     """Return the input and output tokens of a reply's usage, cached tokens included; zeros if it
     has none.
     """
-    usage = field(reply, "usage") or dig(reply, "usage_metadata")
+    usage = usage_in(reply)
     if not usage:
         if not isinstance(field(reply, "done"), bool):
             return 0, 0
