@@ -242,12 +242,13 @@ _EDITED = (
 )
 
 
-def stated_tokens(reply: Any) -> int | None:
+def stated_tokens(reply: object) -> int | None:
     """Return the input tokens that a reply of chat completions states; ``None`` for any other. Must
     be fast, as each call reads its reply.
     """
+    raw: Any = reply
     try:
-        usage = reply["usage"] if isinstance(reply, dict) else reply.usage
+        usage = raw["usage"] if isinstance(raw, dict) else raw.usage
         tokens = usage["prompt_tokens"] if isinstance(usage, dict) else usage.prompt_tokens
     except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
         return None
