@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from compacter.lines.asks import CAPITAL, is_asking, terms
+from compacter.lines.asks import CAPITAL, is_asking, is_question, terms
 from compacter.lines.frame import NOTE, Quotation, frame, line_of
 from compacter.lines.passages import Passage
 from compacter.lines.talk import Pick, Talk
 from compacter.lines.weight import OF_PROSE, tokens
 from compacter.lines.words import keys, rarity
 
-# Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
-# used only if no sentence asks so clearly.
+# Least evidence of a sentence that asks, and of another one; see `Quoter._search`.
 _LEAST_ASKED = 0.95
 _LEAST_SAID = 0.95
 # Fewest words that a line shares with a sentence that does not ask.
@@ -57,6 +56,14 @@ _ABOUT = 0.18
 _SAME = 0.85
 # Most lines with a name that is enough by itself.
 _VERY_RARE = 2
+
+
+# The kinds of sentences, of which the first that is clear is answered.
+_KINDS: tuple[tuple[Callable[[str], bool], float], ...] = (
+    (is_question, _LEAST_ASKED),
+    (is_asking, _LEAST_ASKED),
+    (bool, _LEAST_SAID),
+)
 
 
 class Quoter:
@@ -103,11 +110,13 @@ class Quoter:
         """
         asked = list(asked)
         self._topic.update(*map(keys, asked))
-        searches = [(is_asking(sentence), *self._search(sentence)) for sentence in asked]
+        searches = [(sentence, *self._search(sentence)) for sentence in asked]
         clear: list[Mapping[Pick, float]] = []
-        for asks, least in ((True, _LEAST_ASKED), (False, _LEAST_SAID)):
+        for is_kind, least in _KINDS:
             clear = clear or [
-                shares for kind, evidence, shares in searches if kind is asks and evidence >= least
+                shares
+                for sentence, evidence, shares in searches
+                if is_kind(sentence) and evidence >= least
             ]
         worth: dict[Pick, float] = {}
         for number, score in (scores or {}).items():
