@@ -46,8 +46,7 @@ class History(UserList[Message]):
     Args:
         messages: The first messages; the pins of another ``History`` are copied.
         compacter: For ``compact`` and ``compact_if_needed``; by default ``Compacter()``.
-        model: Name of a litellm model, for its window and for summaries if ``compacter`` has no
-            ``summarizer``.
+        model: Name of a litellm model, for its window; without a ``summarizer`` for summaries too.
         wire_format: Format of the messages, if it cannot be detected.
         max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens``
             of ``compacter``, else 80 % of a known window.
@@ -331,7 +330,7 @@ class History(UserList[Message]):
 
     def undo(self) -> bool:
         """Put back what the newest compaction has replaced, and let ``compacter`` forget it. Return
-        False if it is unknown (after a restart too), or its messages were changed since.
+        False if it is unknown, as after a restart, or if its messages have changed.
         """
         before, after, archive = self._newest or ([], [], None)
         if not after or [*map(id, self.data[: len(after)])] != [*map(id, after)]:
