@@ -1,4 +1,4 @@
-"""What asks: the sentences of a user's message, and those by which a step states its task."""
+"""Find the sentences that ask in a user's message, and those by which a step states its task."""
 
 from __future__ import annotations
 
