@@ -359,6 +359,9 @@ def _ranked(held: Mapping[Pick, Mapping[str, float]]) -> list[Hit]:
         places[place] = pick
     hits: list[Hit] = []
     for place, pick in places.items():
+        # What stands up to three lines behind words of the question may answer it.
+        if not any(held[places[at]] for at in range(place - 3, place + 1) if at in places):
+            continue
         whole = set[str]()
         score = 0.0
         for step, share in _AROUND:
