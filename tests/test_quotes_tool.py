@@ -3,88 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import pytest
+from tests.kit.searching import (
+    FACT,
+    FORMATS,
+    TALK,
+    WEATHER,
+    Model,
+    compacter,
+    names,
+    reply,
+    talk,
+)
 
 from compacter import Compacter, History, Quotes
 from compacter.errors import ConfigurationError
 from compacter.events import Event, PassagesRecalled
 from compacter.testing import token_limit_error
 
-FACT = "The spare valve is in cabinet K-7, behind the compressor."
-TALK = [
-    {"role": role, "content": f"Hall {n}: the pump ran for {n * 7} hours. " * 4}
-    for n in range(40)
-    for role in ("user", "assistant")
-][:-1]
-TALK[9] = {"role": "assistant", "content": FACT}
-WEATHER = {"openai": {"type": "function", "function": {"name": "weather"}}}
-WEATHER["anthropic"] = {"name": "weather", "input_schema": {}}
-FORMATS = ("openai", "anthropic")
-
-
-def reply(wire: str, *calls: str, tokens: int = 50) -> dict[str, Any]:
-    """A reply that calls tools of these names, or answers."""
-    if wire == "openai":
-        made = [
-            {
-                "id": f"c{at}",
-                "type": "function",
-                "function": {"name": name, "arguments": '{"query": "spare valve"}'},
-            }
-            for at, name in enumerate(calls)
-        ]
-        message = {"role": "assistant", "content": None if made else "K-7."}
-        choice = {"message": {**message, **({"tool_calls": made} if made else {})}}
-        return {"choices": [choice], "usage": {"prompt_tokens": tokens}}
-    blocks: list[dict[str, Any]] = [
-        {"type": "tool_use", "id": f"c{at}", "name": name, "input": {"query": "spare valve"}}
-        for at, name in enumerate(calls)
-    ]
-    return {
-        "role": "assistant",
-        "content": blocks or [{"type": "text", "text": "K-7."}],
-        "usage": {"input_tokens": tokens},
-    }
-
-
-class Model:
-    """Replies in turn once a request fits; notes the requests that did."""
-
-    def __init__(self, *replies: Any, most: int = 6_000) -> None:
-        self.replies = list(replies)
-        self.most = most
-        self.requests: list[dict[str, Any]] = []
-
-    def completion(self, messages: list[Any], **options: Any) -> Any:
-        size = sum(len(json.dumps(message)) for message in messages)
-        if size > self.most:
-            raise token_limit_error(limit=self.most // 4, input_tokens=size // 4)
-        self.requests.append({"messages": messages, **options})
-        return self.replies.pop(0)
-
-    async def acompletion(self, messages: list[Any], **options: Any) -> Any:
-        return self.completion(messages, **options)
-
-
-def compacter(on_event: Callable[[Event], object] = str, **quotes: Any) -> Compacter:
-    recall = Quotes(**{"tool": True, **quotes})
-    return Compacter(
-        summarizer=lambda messages: "They spoke of the pump hours of each hall.",
-        recall=recall,
-        on_event=on_event,
-    )
-
-
 def wrapped(model: Model, wire: str, by: Compacter | None = None) -> Any:
     return (by or compacter()).wrap(model.completion, wire_format=wire)
-
-
-def names(request: dict[str, Any]) -> list[str]:
-    return [tool.get("name") or tool["function"]["name"] for tool in request.get("tools", ())]
 
 
 @pytest.mark.parametrize("wire", FORMATS)
@@ -95,7 +36,7 @@ def test_a_call_of_recall_is_answered_by_what_was_compacted(wire: str) -> None:
     model = Model(reply(wire, "recall"), last)
 
     answer = wrapped(model, wire, compacter(told.append))(
-        messages=TALK, model="m", tools=[WEATHER[wire]]
+        messages=talk(wire), model="m", tools=[WEATHER[wire]]
     )
 
     assert answer is last
@@ -124,7 +65,7 @@ async def test_async_calls_are_answered_alike() -> None:
 def test_a_model_that_searches_on_is_asked_once_without_the_tool(wire: str) -> None:
     """A call has three rounds of searches at most, and the caller's own tools stay."""
     model = Model(*(reply(wire, "recall") for _ in range(4)), reply(wire, "weather"))
-    answer = wrapped(model, wire)(messages=TALK, model="m", tools=[WEATHER[wire]])
+    answer = wrapped(model, wire)(messages=talk(wire), model="m", tools=[WEATHER[wire]])
     assert "weather" in json.dumps(answer)
     assert [len(names(request)) for request in model.requests] == [2, 2, 2, 2, 1]
     assert model.requests[-1]["messages"] == model.requests[0]["messages"]
@@ -136,7 +77,7 @@ def test_a_call_beside_it_waits_until_the_model_has_read_the_result(wire: str) -
     """The caller cannot carry out ``recall``, so it gets no reply that calls it."""
     last = reply(wire, "weather")
     model = Model(reply(wire, "weather", "recall"), last)
-    assert wrapped(model, wire)(messages=TALK, model="m", tools=[WEATHER[wire]]) is last
+    assert wrapped(model, wire)(messages=talk(wire), model="m", tools=[WEATHER[wire]]) is last
     results = json.dumps(model.requests[1]["messages"][-3:])
     assert "Not carried out" in results
     assert FACT in results
@@ -148,7 +89,7 @@ def test_a_call_of_another_tool_is_the_callers(wire: str) -> None:
     """Other tools work as before."""
     last = reply(wire, "weather")
     model = Model(last)
-    assert wrapped(model, wire)(messages=TALK, model="m", tools=[WEATHER[wire]]) is last
+    assert wrapped(model, wire)(messages=talk(wire), model="m", tools=[WEATHER[wire]]) is last
 
 
 def test_the_callers_own_tools_are_counted_once() -> None:

@@ -1,0 +1,443 @@
+"""``Quotes(tool=True)`` in streams: the model looks up what was compacted, the caller reads one
+stream."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+from tests.kit.searching import (
+    FACT,
+    FORMATS,
+    MESSAGES,
+    WEATHER,
+    Model,
+    compacter,
+    events,
+    names,
+    talk,
+)
+
+FIRST = "Let me look. "
+LAST = "In K-7. "
+
+
+def text_of(wire: str, chunk: Any) -> str:
+    """The visible text of a chunk, read as a program does."""
+    if wire == "openai":
+        return "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
+    if wire == "anthropic":
+        return chunk.get("delta", {}).get("text", "")
+    if wire == "responses":
+        return chunk["delta"] if chunk["type"] == "response.output_text.delta" else ""
+    parts = chunk["candidates"][0]["content"]["parts"]
+    return "".join(part.get("text", "") for part in parts)
+
+
+def said(wire: str, chunks: Any) -> str:
+    return "".join(text_of(wire, chunk) for chunk in chunks)
+
+
+def options_of(wire: str) -> dict[str, Any]:
+    tools = {"tools": [WEATHER[wire]]}
+    return {"model": "m", **({"config": tools} if wire == "gemini" else tools)}
+
+
+def stream_of(wire: str, model: Model, **options: Any) -> Any:
+    call = compacter().wrap(model.streaming, wire_format=wire)
+    return call(messages=talk(wire), model="m", tools=[WEATHER[wire]], **options)
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_call_of_recall_is_answered_inside_the_stream(wire: str) -> None:
+    """Text before the call is delivered once and at once; the next reply's follows."""
+    model = Model(events(wire, "recall", text=FIRST), events(wire, text=LAST, number=1))
+    stream = stream_of(wire, model)
+
+    read: list[Any] = []
+    while said(wire, read) != FIRST:
+        read.append(next(stream))
+    assert len(model.requests) == 1
+    read += stream
+
+    assert said(wire, read) == FIRST + LAST
+    assert "recall" not in json.dumps(read)
+    asked, again = model.requests
+    assert names(asked) == names(again) == ["weather", "recall"]
+    assert again["messages"][: len(asked["messages"])] == asked["messages"]
+    exchanged = json.dumps(again["messages"][len(asked["messages"]) :])
+    assert FACT in exchanged
+    assert '"query' in exchanged or "\\" in exchanged
+    assert exchanged.count('"c0"') == 2  # The call and its result.
+    assert FIRST.strip() in exchanged or all(word in exchanged for word in FIRST.split())
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+async def test_async_streams_are_answered_alike(wire: str) -> None:
+    """Sync and async programs have one logic."""
+    model = Model(events(wire, "recall", text=FIRST), events(wire, text=LAST, number=1))
+    call = compacter().wrap(model.astreaming, wire_format=wire)
+    stream = await call(messages=talk(wire), model="m")
+    assert said(wire, [chunk async for chunk in stream]) == FIRST + LAST
+    assert FACT in json.dumps(model.requests[1]["messages"])
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_other_replies_are_passed_on_chunk_by_chunk(wire: str) -> None:
+    """Answers and calls of the program's own tools are the provider's own objects."""
+    for chunks in (events(wire, text=LAST), events(wire, "weather", "weather", text=FIRST)):
+        read = list(stream_of(wire, Model(list(chunks))))
+        assert len(read) == len(chunks)
+        assert all(one is other for one, other in zip(read, chunks, strict=True))
+
+
+@pytest.mark.parametrize("calls", [("weather", "recall"), ("recall", "weather")])
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_call_beside_it_waits_until_the_model_has_read_the_result(
+    wire: str, calls: tuple[str, ...]
+) -> None:
+    """As in a whole reply: the other call was not carried out, and is made again."""
+    model = Model(events(wire, *calls, text=FIRST), events(wire, "weather", number=1))
+    read = list(stream_of(wire, model))
+    assert "recall" not in json.dumps(read)
+    assert json.dumps(read).count('"weather"') == json.dumps(
+        events(wire, "weather", number=1)
+    ).count('"weather"')
+    exchanged = json.dumps(model.requests[1]["messages"])
+    assert "Not carried out" in exchanged
+    assert FACT in exchanged
+    assert exchanged.count('"c1"') == exchanged.count('"c0"') == 2
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_model_that_searches_on_is_asked_once_without_the_tool(wire: str) -> None:
+    """A stream has three rounds of searches at most."""
+    rounds = [events(wire, "recall", number=at) for at in range(4)]
+    model = Model(*rounds, events(wire, text=LAST, number=4))
+    assert said(wire, stream_of(wire, model)) == LAST
+    assert [len(names(request)) for request in model.requests] == [2, 2, 2, 2, 1]
+    assert model.requests[-1]["messages"] == model.requests[0]["messages"]
+    assert "last search" in json.dumps(model.requests[3]["messages"][-1])
+
+
+def test_results_that_do_not_fit_are_left_out() -> None:
+    """A search never makes a stream fail that would have succeeded."""
+    from compacter.testing import token_limit_error
+
+    model = Model(events("openai", "recall", text=FIRST), events("openai", text=LAST))
+
+    def full(messages: list[Any], **options: Any) -> Any:
+        if messages[-1]["role"] == "tool":
+            raise token_limit_error(limit=1_500, input_tokens=1_600)
+        return model.streaming(messages, **options)
+
+    stream = compacter().wrap(full)(messages=talk("openai"), model="m", stream=True)
+    assert said("openai", stream) == FIRST + LAST
+    assert names(model.requests[-1]) == []
+
+
+@pytest.mark.parametrize("wire", ["openai", "gemini"])
+def test_text_in_the_chunk_of_a_call_is_delivered(wire: str) -> None:
+    """Some servers send text and calls in one chunk."""
+    both = events(wire, "recall")
+    if wire == "openai":
+        both[1]["choices"][0]["delta"]["content"] = FIRST
+    else:
+        both[0]["candidates"][0]["content"]["parts"].insert(0, {"text": FIRST})
+    read = list(stream_of(wire, Model(both, events(wire, text=LAST))))
+    assert said(wire, read) == FIRST + LAST
+    assert "recall" not in json.dumps(read)
+
+
+def test_blocks_of_anthropics_replies_are_numbered_through() -> None:
+    """One message begins and ends, and its blocks have numbers of their own."""
+    model = Model(
+        events("anthropic", "recall", text=FIRST), events("anthropic", text=LAST, number=1)
+    )
+    read = list(stream_of("anthropic", model))
+    kinds = [chunk["type"] for chunk in read]
+    assert [kinds.count(kind) for kind in ("message_start", "message_delta", "message_stop")] == [
+        1,
+        1,
+        1,
+    ]
+    started = [chunk["index"] for chunk in read if chunk["type"] == "content_block_start"]
+    assert started == [0, 1, 2, 3]
+    sent = model.requests[1]["messages"][-2]["content"]
+    assert sent[0] == {"type": "thinking", "thinking": "Hm", "signature": "sealed"}
+    assert sent[-1]["input"] == {"query": "spare valve"}
+
+
+def test_items_of_responses_are_numbered_through() -> None:
+    """The completed response has the items of all replies that the caller has read."""
+    model = Model(
+        events("responses", "recall", text=FIRST), events("responses", text=LAST, number=1)
+    )
+    read = list(stream_of("responses", model))
+    numbers = [chunk["sequence_number"] for chunk in read]
+    assert numbers == list(range(len(read)))
+    assert [chunk["type"] for chunk in read].count("response.created") == 1
+    added = [chunk for chunk in read if chunk["type"] == "response.output_item.added"]
+    assert [chunk["output_index"] for chunk in added] == [0, 1]
+    output = read[-1]["response"]["output"]
+    assert [item["content"][0]["text"] for item in output] == [FIRST, LAST]
+
+
+def test_chat_completions_have_one_id_and_one_role() -> None:
+    """Programs add deltas up, and a role twice would be no role."""
+    model = Model(events("openai", "recall", text=FIRST), events("openai", text=LAST, number=1))
+    read = list(stream_of("openai", model))
+    assert {chunk["id"] for chunk in read} == {"r0"}
+    roles = [chunk["choices"][0]["delta"].get("role") for chunk in read]
+    assert [role for role in roles if role] == ["assistant"]
+
+
+def test_reasoning_goes_back_with_the_call() -> None:
+    """DeepSeek and others refuse a call without the reasoning that led to it."""
+    chunks = events("openai", "recall")
+    for at, piece in enumerate(("Where ", "is it?")):
+        chunks.insert(1 + at, {"choices": [{"delta": {"reasoning_content": piece}}]})
+    model = Model(chunks, events("openai", text=LAST))
+    list(stream_of("openai", model))
+    call = model.requests[1]["messages"][-2]
+    assert call["reasoning_content"] == "Where is it?"
+    assert "index" not in call["tool_calls"][0]
+
+
+def test_an_abandoned_stream_is_closed() -> None:
+    """``close`` ends whichever reply is being read."""
+    closed: list[int] = []
+
+    class Chunks:
+        def __init__(self, number: int, chunks: list[Any]) -> None:
+            self.number = number
+            self.rest = iter(chunks)
+
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> Any:
+            return next(self.rest)
+
+        def close(self) -> None:
+            closed.append(self.number)
+
+    model = Model(
+        Chunks(0, events("openai", "recall", text=FIRST)), Chunks(1, events("openai", text=LAST))
+    )
+    stream = compacter().wrap(model.completion)(messages=talk("openai"), model="m", stream=True)
+    assert isinstance(stream, Chunks)
+    while "In" not in text_of("openai", next(stream)):
+        pass
+    stream.close()
+    assert closed == [1]
+
+
+def test_an_error_after_the_search_reaches_the_reader() -> None:
+    """It is the provider's own."""
+
+    class Down(Exception):
+        pass
+
+    def answer(messages: list[Any], **options: Any) -> Any:
+        if messages[-1]["role"] == "tool":
+            raise Down
+        return model.streaming(messages, **options)
+
+    model = Model(events("openai", "recall", text=FIRST))
+    stream = compacter().wrap(answer)(messages=talk("openai"), model="m", stream=True)
+    with pytest.raises(Down):
+        list(stream)
+
+
+def test_generator_functions_are_answered() -> None:
+    """Functions that yield the provider's chunks have the tool too."""
+    model = Model(events("openai", "recall", text=FIRST), events("openai", text=LAST))
+
+    def chat(messages: list[Any], tools: Any = None) -> Any:
+        yield from model.completion(messages, tools=tools)
+
+    assert said("openai", compacter().wrap(chat)(talk("openai"))) == FIRST + LAST
+
+
+async def test_async_generator_functions_are_answered() -> None:
+    """Also async ones."""
+    model = Model(events("openai", "recall", text=FIRST), events("openai", text=LAST))
+
+    async def chat(messages: list[Any], tools: Any = None) -> Any:
+        for chunk in model.completion(messages, tools=tools):
+            yield chunk
+
+    stream = compacter().wrap(chat)(talk("openai"))
+    assert said("openai", [chunk async for chunk in stream]) == FIRST + LAST
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_plain_functions_of_async_programs_are_answered(streams: bool) -> None:
+    """A plain function may return a coroutine or an async stream; so at its first call."""
+    from tests.kit.searching import reply
+
+    by = compacter()
+    by.compact(talk("openai"), model="m")
+    warm = Model(events("openai", text=LAST) if streams else reply("openai"))
+    model = Model(
+        *(events("openai", "recall", text=FIRST), events("openai", text=LAST))
+        if streams
+        else (reply("openai", "recall"), reply("openai"))
+    )
+    called: list[Model] = [warm]
+
+    def chat(messages: list[Any], **options: Any) -> Any:
+        made = called[0].astreaming if streams else called[0].acompletion
+        return made(messages, **options)
+
+    await by.wrap(chat)(messages=talk("openai"), model="m")
+    called[0] = model
+    # Memory now has a compaction, so this call is not a quiet one.
+    told = await by.wrap(chat)(messages=talk("openai"), model="m")
+    if streams:
+        assert said("openai", [chunk async for chunk in told]) == FIRST + LAST
+    else:
+        assert told["choices"][0]["message"]["content"] == "K-7."
+    assert FACT in json.dumps(model.requests[1]["messages"])
+
+
+# -- the vendors' clients --------------------------------------------------------------------------
+
+
+def server_of(httpx: Any, wire: str, model: Model) -> Any:
+    """A handler for requests that answers with server-sent events."""
+
+    def answer(request: Any) -> Any:
+        body = json.loads(request.content)
+        messages = body.pop(MESSAGES.get(wire, "messages"))
+        try:
+            chunks = model.completion(messages, **body)
+        except Exception as error:  # noqa: BLE001 - the refusal, as the provider writes it
+            message = f"prompt is too long: {error}"
+            return httpx.Response(400, json={"error": {"message": message, "code": 400}})
+        lines = [
+            f"event: {chunk['type']}\n" * ("type" in chunk) + f"data: {json.dumps(chunk)}\n\n"
+            for chunk in chunks
+        ]
+        return httpx.Response(
+            200, text="".join(lines), headers={"content-type": "text/event-stream"}
+        )
+
+    return httpx.MockTransport(answer)
+
+
+def client_of(wire: str, model: Model, *, asynchronous: bool = False) -> Any:
+    if wire == "gemini":
+        genai = pytest.importorskip("google.genai")
+        import httpx
+
+        transport = server_of(httpx, wire, model)
+        return genai.Client(
+            api_key="k",
+            http_options={
+                "client_args": {"transport": transport},
+                "async_client_args": {"transport": transport},
+            },
+        )
+    sdk = pytest.importorskip("anthropic" if wire == "anthropic" else "openai")
+    # One SDK has an HTTP library of its own.
+    library = next(kind.__module__ for kind in sdk.DefaultHttpxClient.__mro__[1:])
+    own: Any = import_module(library.split(".")[0])
+    prefix = "Async" if asynchronous else ""
+    name = "Anthropic" if wire == "anthropic" else "OpenAI"
+    http = getattr(own, f"{prefix}Client")(transport=server_of(own, wire, model))
+    return getattr(sdk, prefix + name)(api_key="k", http_client=http, max_retries=0)
+
+
+def opened(wire: str, client: Any) -> Any:
+    """The stream that a client returns, or its awaitable."""
+    if wire == "gemini":
+        models = client.aio.models if isinstance(client, tuple) else client.models
+        return models.generate_content_stream(
+            model="m", contents=talk(wire), config={"tools": [WEATHER[wire]]}
+        )
+    given = {MESSAGES.get(wire, "messages"): talk(wire), "tools": [WEATHER[wire]]}
+    if wire == "anthropic":
+        return client.messages.create(model="m", max_tokens=99, stream=True, **given)
+    method = client.chat.completions if wire == "openai" else client.responses
+    return method.create(model="m", stream=True, **given)
+
+
+def plain(chunk: Any) -> Any:
+    return json.loads(chunk.model_dump_json(exclude_none=True))
+
+
+def text_from_sdk(wire: str, chunk: Any) -> str:
+    if wire == "gemini":
+        return chunk.text or ""
+    return text_of(wire, plain(chunk))
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_an_sdks_stream_is_its_own(wire: str) -> None:
+    """The object and its chunks have the SDK's types, and its context manager works."""
+    model = Model(events(wire, "recall", text=FIRST), events(wire, text=LAST, number=1))
+    client = compacter().wrap(client_of(wire, model))
+    stream = opened(wire, client)
+    if wire != "gemini":
+        sdk = import_module("anthropic" if wire == "anthropic" else "openai")
+        assert isinstance(stream, sdk.Stream)
+        with stream as entered:
+            chunks = list(entered)
+    else:
+        chunks = list(stream)
+    assert "".join(text_from_sdk(wire, chunk) for chunk in chunks) == FIRST + LAST
+    assert len({type(chunk) for chunk in chunks if wire in ("openai", "gemini")}) <= 1
+    assert FACT in json.dumps(model.requests[1]["messages"])
+    assert "recall" in names(model.requests[1])
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+async def test_an_async_sdks_stream_is_its_own(wire: str) -> None:
+    """As the sync one."""
+    model = Model(events(wire, "recall", text=FIRST), events(wire, text=LAST, number=1))
+    client = compacter().wrap(client_of(wire, model, asynchronous=True))
+    stream = await opened(wire, client.aio) if wire == "gemini" else await opened(wire, client)
+    chunks = [chunk async for chunk in stream]
+    assert "".join(text_from_sdk(wire, chunk) for chunk in chunks) == FIRST + LAST
+    assert FACT in json.dumps(model.requests[1]["messages"])
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "responses"])
+def test_the_helpers_add_up_one_reply(wire: str) -> None:
+    """``.stream()`` of an SDK accumulates what it reads."""
+    model = Model(events(wire, "recall", text=FIRST), events(wire, text=LAST, number=1))
+    client = compacter().wrap(client_of(wire, model))
+    if wire == "anthropic":
+        with client.messages.stream(model="m", max_tokens=99, messages=talk(wire)) as stream:
+            assert "".join(stream.text_stream) == FIRST + LAST
+            message = stream.get_final_message()
+        texts = [block.text for block in message.content if block.type == "text"]
+        assert texts == [FIRST, LAST]
+        assert message.stop_reason == "end_turn"
+    elif wire == "openai":
+        with client.chat.completions.stream(model="m", messages=talk(wire)) as stream:
+            choice = stream.get_final_completion().choices[0]
+        assert choice.message.content == FIRST + LAST
+        assert choice.message.role == "assistant"
+        assert not choice.message.tool_calls
+    else:
+        with client.responses.stream(model="m", input=talk(wire)) as stream:
+            response = stream.get_final_response()
+        assert response.output_text == FIRST + LAST
+    assert FACT in json.dumps(model.requests[1]["messages"])
+
+
+async def test_the_async_helper_adds_up_one_reply() -> None:
+    """As the sync one."""
+    model = Model(
+        events("anthropic", "recall", text=FIRST), events("anthropic", text=LAST, number=1)
+    )
+    client = compacter().wrap(client_of("anthropic", model, asynchronous=True))
+    given: Any = talk("anthropic")
+    async with client.messages.stream(model="m", max_tokens=99, messages=given) as stream:
+        message = await stream.get_final_message()
+    assert [block.text for block in message.content if block.type == "text"] == [FIRST, LAST]
