@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compacter import Compacter
+from compacter.lines.asks import terms
 from compacter.lines.frame import folded
-from compacter.lines.quotes import terms
 from compacter.lines.talk import Talk
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedSummarizer, token_limit_error

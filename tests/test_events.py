@@ -399,8 +399,7 @@ class TestWhatASummaryWasGoodFor:
         last = events[-1]
         assert last.cost_saved == pytest.approx(last.tokens_saved * (rate or 0))
         assert last.cost_saved
-        # Before a reply has stated what it read from a cache, the lower price counts.
-        assert events[0].cost_saved == pytest.approx(events[0].tokens_saved * (of_cache or 0))
+        assert events[0].cost_saved == pytest.approx(events[0].tokens_saved * (rate or 0))
 
     def test_an_unknown_price_is_no_price(self) -> None:
         compacter = Compacter(summarizer="extractive")

@@ -106,3 +106,5 @@ class Quote(Effect[str]):
     """Whether to send the quotes; otherwise they are only searched, and nothing is noted."""
     query: str = ""
     """Query of the model, in place of the newest message's question; ``room`` is then ignored."""
+    standing: str = ""
+    """Quotes of earlier calls that are sent too."""

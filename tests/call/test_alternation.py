@@ -15,7 +15,7 @@ from compacter import Compacter, History
 from compacter.lines.frame import strip
 from compacter.messages.format import FILLERS
 from compacter.summary.message import TAG, compose
-from compacter.testing import token_limit_error
+from compacter.testing import invalid_request_error, token_limit_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,7 @@ class Server:
         self.dialect = dialect
         self.reasons = reasons
         self.requests: list[list[Any]] = []
+        self.refused = 0
 
     def __call__(self, messages: Any, model: str = "m", **options: Any) -> str:
         self.requests.append(messages)
@@ -43,7 +44,11 @@ class Server:
             answers = [at for at, speaker in enumerate(speakers) if speaker == "assistant"]
             for at in answers:
                 told = messages[max(0, at - 1) : at + 1]
-                assert "hm" in json.dumps(told)
+                if "hm" not in json.dumps(told):
+                    self.refused += 1
+                    raise invalid_request_error(
+                        message="The thinking must be passed back to the API."
+                    )
         tokens = len(json.dumps(messages)) // 4
         if tokens > WINDOW:
             raise token_limit_error(limit=WINDOW, input_tokens=tokens)
@@ -82,6 +87,8 @@ def test_a_chat_whose_answers_carry_reasoning(
     compacter.drain(5)
     assert compacter.totals.rounds + compacter.totals.prepared_used
     assert any(TAG in json.dumps(messages) for messages in server.requests)
+    # That the server wants thinking back with a seal is told by its first refusal.
+    assert server.refused <= 1
 
 
 @pytest.mark.parametrize("name", DIALECTS)

@@ -311,7 +311,9 @@ class TestMemory:
         gc.collect()
         assert alive() is None
         assert compacter._state.last_reply is not None
-        assert all(isinstance(one, int) for one in compacter._state.last_reply)
+        *numbers, usage = compacter._state.last_reply
+        assert all(isinstance(one, int) for one in numbers)
+        assert usage == {"prompt_tokens": 100}
 
 
 class TestTimeout:

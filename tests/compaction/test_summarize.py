@@ -95,10 +95,12 @@ class TestWhoIsAsked:
         [
             ({}, {"trigger": "prepared"}, "openai", True),
             ({}, {"trigger": "prepared"}, "anthropic", True),
+            ({}, {"is_cached": True}, "openai", True),
             ({}, {}, "openai", False),
             ({}, {"trigger": "manual"}, "openai", False),
             # The messages themselves are not redacted.
             ({"redact": str.upper}, {"trigger": "prepared"}, "openai", False),
+            ({"redact": str.upper}, {"is_cached": True}, "openai", False),
             ({"summarizer": len}, {"trigger": "prepared"}, "openai", False),
             # It is too long for one prompt.
             ({}, {"trigger": "prepared", "calibration": Calibration(window=600)}, "openai", False),

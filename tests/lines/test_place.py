@@ -11,8 +11,9 @@ import pytest
 from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter.compaction.conversation import Conversation
+from compacter.lines.asks import question
 from compacter.lines.frame import STEP_NOTE, frame, is_quotes, place, strip
-from compacter.lines.quotes import Quoter, question
+from compacter.lines.quotes import Quoter
 from compacter.lines.talk import Talk
 from compacter.messages.format import FORMATS, FormatName, get_format
 from compacter.messages.parts import Part

@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from compacter.lines.quotes import Quoter, question, search
+from compacter.lines.asks import question
+from compacter.lines.quotes import Quoter, search
 from compacter.lines.talk import Talk
 from compacter.messages.parts import Part
 

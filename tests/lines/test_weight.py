@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.lines.quotes import Quoter, question
+from compacter.lines.asks import question
+from compacter.lines.quotes import Quoter
 from compacter.lines.talk import Talk
 from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.parts import Part

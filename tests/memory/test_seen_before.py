@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter, InProcessMemory
-from compacter.lines.quotes import Quoter, question
+from compacter.lines.asks import question
+from compacter.lines.quotes import Quoter
 from compacter.lines.talk import Talk
 from compacter.memory import BaseMemory, Claim, Record
 from compacter.messages.parts import Part

@@ -54,6 +54,7 @@ def copy_of(request: Request) -> Request:
         messages=messages,
         read=None,
         quotes="",
+        places={},
         find_pinned=lambda _: pinned,
     )
 

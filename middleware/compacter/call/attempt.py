@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
+from compacter.call.thinking import leaves_out_thinking, note_standing, with_quotes
 from compacter.compaction.calibration import CHARS_PER_TOKEN, Calibration
-from compacter.compaction.sizes import CAREFUL_MARGIN, LEAST_SUMMARY, MARGIN, Sizes
+from compacter.compaction.sizes import CAREFUL_MARGIN, FILLING, LEAST_SUMMARY, MARGIN, Sizes
 from compacter.effects import Emit, Flow, Quote
 from compacter.errors import CompactionError, FunctionError
-from compacter.events import CompactionFailed, Event
+from compacter.events import CompactionFailed, Event, WindowFilling
+from compacter.messages.replies import is_cached, usage_in
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 
@@ -51,6 +53,8 @@ class Attempt:
     """Whether no round is left after this one."""
     is_smallest: bool = False
     """Whether the request was made as small as a compaction can make it."""
+    puts_back: bool = False
+    """Whether it sends the thinking that the compaction has left out, after a refusal."""
 
     @property
     def sizes(self) -> Sizes:
@@ -120,6 +124,12 @@ class Attempt:
         """Size of the messages as they are sent, without quotes, in characters."""
         return self.request.conversation.size - self.request.saved
 
+    @property
+    def may_want_thinking(self) -> bool:
+        """Whether the request lacks thinking that the model may want back, as some do."""
+        is_unknown = self.calibration.wants_thinking is None
+        return is_unknown and not self.puts_back and leaves_out_thinking(self.request)
+
     def next_target(self) -> int | None:
         """Return the largest size of the messages in the next request, in characters; ``None`` if
         only the ratio decides.
@@ -178,12 +188,38 @@ class Attempt:
         if staying > target if target is not None else self.is_smallest:
             state.incompressible_size = staying + self.request.overhead
 
-    def note_answer(self) -> None:
+    def note_answer(self, raw: object) -> None:
         """Note that the request was answered."""
         state = self.state
+        calibration = self.calibration
+        # What it has just read it keeps for the next request.
+        if usage := usage_in(raw):
+            calibration.caches = calibration.caches or is_cached(usage)
+        state.is_cached = bool(calibration.caches)
+        note_standing(self.request, state)
+        if calibration.wants_thinking is None and self.request.bound.older:
+            last = self.request.conversation.last_user or 0
+            if leaves_out_thinking(self.request, last):
+                calibration.wants_thinking = False
+        if self.puts_back:
+            calibration.wants_thinking = self.request.sealed
         state.refused_size = 0
         if state.incompressible_size and self.request.size >= state.incompressible_size:
             state.incompressible_size = 0
+
+    def tell_filling(self, tokens: int) -> Flow[None]:
+        """Emit the event of a request that fills a known window, once; ``tokens`` of 0 are
+        estimated.
+        """
+        window = self.calibration.window
+        if not window:
+            return
+        tokens = tokens or self.calibration.tokens(self.request.size)
+        fills = tokens >= window * FILLING
+        if fills and not self.state.fills:
+            share = tokens / window
+            yield from self.emit(WindowFilling, share=share, tokens=tokens, window=window)
+        self.state.fills = fills
 
     def _still_refused(self, size: int) -> bool:
         """Return whether the model has refused so many characters of this conversation, and has
@@ -222,9 +258,10 @@ class Attempt:
             request.tokens_of_one,
             sent,
             query,
+            request.quotes,
         )
         if text and sent and not query:
-            self.request = replace(request, quotes=text)
+            self.request = with_quotes(request, text)
         return text
 
     def emit(self, kind: type[Event], **facts: Any) -> Flow[None]:

@@ -27,8 +27,9 @@ from compacter.call.reduce import (
     reuse,
 )
 from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
+from compacter.call.thinking import with_standing
 from compacter.call.unsaid import is_believed, make_smaller
-from compacter.compaction.sizes import FILLING, MARGIN
+from compacter.compaction.sizes import MARGIN
 from compacter.effects import Flow
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -37,16 +38,19 @@ from compacter.events import (
     RetriesExhausted,
     SilentTruncation,
     Trigger,
-    WindowFilling,
 )
+from compacter.memory.record import UNBOUND
 from compacter.messages.refusals import CUT, LOST, NO_ROOM, SEALED, UNSAID
-from compacter.messages.replies import Reply, tokens_cached, tokens_read
+from compacter.messages.replies import Reply, tokens_read
 from compacter.options import TriggerFacts
 from compacter.overflow import TokenLimit
+from compacter.overflow.signals import signals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_REFUSED = (400, 422)
+"""Statuses of a request that has a fault."""
 CUT_OFF = TokenLimit(source=CUT)
 _FULL = 0.98
 """Share of the window from which prompt and reply count as filling it, as servers reserve a few
@@ -118,7 +122,7 @@ class Call(Attempt):
         if reply.error is not None:
             raise reply.error
         self.calibration.take(tokens_read(reply.raw))
-        self.note_answer()
+        self.note_answer(reply.raw)
         return reply.raw
 
     def _try_smaller(self, first: Reply, limit: TokenLimit) -> Flow[object]:
@@ -334,6 +338,10 @@ class Call(Attempt):
         there are quotes for a question or an agent's step but no room, compact now: the next
         compaction is due soon, as the request fills the window.
         """
+        if self.calibration.wants_thinking:
+            self.request = replace(self.request, bound=UNBOUND)
+        if self.quotes:
+            self.request = with_standing(self.request, self.state)
         request = self.request
         room = self.sizes.room
         if (
@@ -352,17 +360,19 @@ class Call(Attempt):
             if not text and is_full and not self.sizes.tries_window:
                 yield from compact_for_quotes(self, free)
         request = self.request
-        return (yield from Send(request.sent, request.options_sent))
+        try:
+            return (yield from Send(request.sent, request.options_sent))
+        except Exception as error:
+            if not (self.may_want_thinking and signals_of(error).status in _REFUSED):
+                raise
+            return Reply(token_limit=TokenLimit(source=SEALED), error=error)
 
     def accept(self, raw: object) -> Flow[object]:
         """Calibrate by the usage of the reply, and return the reply."""
         request = self.request
         calibration = self.calibration
-        read = tokens_read(raw)
-        calibration.take(read)
-        if read:
-            calibration.caches = tokens_cached(raw) > 0
-        self.note_answer()
+        calibration.take(tokens_read(raw))
+        self.note_answer(raw)
         # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
         # the model is known, a history is not read for its size alone: that takes too long.
         options = self.options
@@ -377,7 +387,7 @@ class Call(Attempt):
             self.state.tokens = tokens - calibration.tokens(quotes)
             self.state.characters = request.size - quotes
         if self.watched:
-            yield from self._tell_filling(tokens)
+            yield from self.tell_filling(tokens)
         if prepares:
             yield from self._begin_ahead(tokens)
         return raw
@@ -385,24 +395,10 @@ class Call(Attempt):
     def inspect(self, raw: object) -> Flow[None]:
         """Read the reply to a call that was sent unread."""
         if self.options.prepare_tokens is None:
-            yield from self._tell_filling((yield from self.read_usage(raw)))
+            yield from self.tell_filling((yield from self.read_usage(raw)))
         else:
             self.state.calls += 1
             yield from self.accept(raw)
-
-    def _tell_filling(self, tokens: int) -> Flow[None]:
-        """Emit the event of a request that fills a known window, once; ``tokens`` of 0 are
-        estimated.
-        """
-        window = self.calibration.window
-        if not window:
-            return
-        tokens = tokens or self.calibration.tokens(self.request.size)
-        fills = tokens >= window * FILLING
-        if fills and not self.state.fills:
-            share = tokens / window
-            yield from self.emit(WindowFilling, share=share, tokens=tokens, window=window)
-        self.state.fills = fills
 
     def read_usage(self, raw: object) -> Flow[int]:
         """Return the tokens that the server has read. Return 0 if the reply does not state them, or

@@ -43,8 +43,10 @@ class FindPrepared(Effect["View | None"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Save(Effect[None]):
-    """Store a view of the caller's messages for later calls."""
+class Save(Effect[str]):
+    """Store a view of the caller's messages for later calls; answered with its name, empty if none
+    is kept.
+    """
 
     after: Sequence[Message]
 

@@ -243,10 +243,10 @@ class Performer(Sender):
             self.calibration.assume_window(view.window)
         return view
 
-    async def remember(self, after: Sequence[Message]) -> None:
-        """Store ``after`` in memory as the view of the caller's messages."""
+    async def remember(self, after: Sequence[Message]) -> str:
+        """Store ``after`` in memory as the view of the caller's messages; return its name."""
         if holds_secrets(self.request, after, self.state.options.redact):
-            return
+            return ""
         spent = self.conversation.spent.numbers if self.state.options.spending else ()
         record = await self._use_memory("remember", after, self.calibration.window, spent)
         # Released first: waiting calls can use the record while the model answers.
@@ -254,6 +254,7 @@ class Performer(Sender):
         if record and not self.is_ahead:
             self._made.append(record)
             self._views.append((after, record.id))
+        return record.id if record else ""
 
     async def forget(self) -> None:
         """Delete the records that this call has stored, so that no later call begins with them."""

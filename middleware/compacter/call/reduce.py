@@ -7,12 +7,14 @@ limit, shorten the last user message, or compact the history.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from compacter.call.attempt import Attempt
-from compacter.call.effects import Find, FindPrepared, Save
+from compacter.call.effects import Find, FindPrepared
 from compacter.call.incompressible import shorten_last_message
 from compacter.call.request import FEWEST_QUOTED, Request
+from compacter.call.thinking import begin_anew, last_thinking
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
@@ -28,6 +30,7 @@ from compacter.events import (
     SealedContentRemoved,
     Trigger,
 )
+from compacter.memory.record import UNBOUND
 from compacter.messages.refusals import SEALED
 
 _WORTH = 0.9
@@ -51,7 +54,7 @@ def reduce_request(call: Attempt, error: Exception) -> Flow[str]:
     """
     if call.limit.source == SEALED:
         return (yield from _leave_out_sealed(call, error))
-    if call.request.quotes and _leave_out_quotes(call):
+    if call.request.quotes and (yield from _leave_out_quotes(call)):
         return "quotes left out"
     lowered, fits = yield from _lower_output(call)
     if fits:
@@ -94,12 +97,16 @@ def _reduce_messages(call: Attempt) -> Flow[str]:
     return ", ".join(filter(None, (shortened, compacted)))
 
 
-def _leave_out_quotes(call: Attempt) -> bool:
+def _leave_out_quotes(call: Attempt) -> Flow[bool]:
     """Remove the quotes, and return whether to try the request without them before anything else:
     if it fits, or if the refusal states no number and this is neither a later round nor the last.
     """
     call.quotes = False
-    call.request = replace(call.request, quotes="")
+    request = call.request
+    if min(request.places.values(), default=inf) <= last_thinking(request):
+        call.request = yield from begin_anew(request, call.calibration, stores=request.bound.view)
+    else:
+        call.request = replace(request, quotes="", places={})
     target = call.target()
     fits = target is None or call.size <= target
     return fits and not call.is_halved and (bool(call.limit.limit) or not call.is_last)
@@ -108,11 +115,19 @@ def _leave_out_quotes(call: Attempt) -> bool:
 def _leave_out_sealed(call: Attempt, error: Exception) -> Flow[str]:
     """Remove from the request, once, what only another model can read. Return a description of the
     step; empty if nothing was removed.
+
+    If a compaction has left out older thinking, and the model may want it, put it back first.
     """
     request = call.request
+    if call.may_want_thinking:
+        call.puts_back = True
+        call.request = replace(request, bound=UNBOUND)
+        return "thinking put back"
     _, kinds = request.format.without_sealed(request.sent)
     if not kinds:
         return ""
+    if request.bound.view:
+        request = yield from begin_anew(request, call.calibration)
     call.request = replace(request, sealed=False)
     removed = kinds.total()
     names = tuple(sorted(kinds))
@@ -216,11 +231,13 @@ def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow
         call.is_vetoed = "vetoed" in planned.tally
         return ""
     after, event = made
-    if not (event.fallback and "truncate" in event.strategy.split("+")):
-        yield from Save(after.messages)
+    request = replace(request, messages=after.messages, read=after, bound=UNBOUND)
+    is_cut = event.fallback and "truncate" in event.strategy.split("+")
+    request = yield from begin_anew(request, call.calibration, stores=not is_cut)
+    call.state.is_cached = False
     yield from Emit(event)
     call.state.fills = False
-    call.request = replace(request, messages=after.messages, read=after)
+    call.request = request
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
@@ -307,6 +324,8 @@ def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPl
             target=target,
             token_limit=limit,
             is_required=limit is not None,
+            is_cached=call.state.is_cached,
+            older=request.bound.older,
         )
     )
 
@@ -320,8 +339,6 @@ def enforce_prepared(call: Attempt) -> Flow[bool]:
     if smaller.size >= request.size * _WORTH:
         return False
     call.state.tokens = call.state.stuck_size = 0
-    # Store it first, as with a new compaction: a hook that repeats the call then finds it.
-    yield from Save(smaller.messages)
     yield from reuse(call, smaller, prepared=True)
     return True
 
@@ -331,6 +348,11 @@ def reuse(call: Attempt, smaller: Request, record: str = "", **facts: Any) -> Fl
 
     The whole history is measured once for each ``record``, an id.
     """
+    if not facts.get("began"):
+        # Store it first, as with a new compaction: a hook that repeats the call then finds it.
+        if facts.get("prepared") or smaller.bound.older < len(smaller.messages):
+            smaller = yield from begin_anew(smaller, call.calibration)
+        call.state.is_cached = False
     saved = call.state.left_out
     if not record or saved[0] != record:
         saved = record, max(0, call.request.size - smaller.size)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation, join_users, origins_of
 from compacter.lines.weight import tokens, tokens_each
+from compacter.memory.record import UNBOUND, Bound
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import SEALED
@@ -22,6 +23,7 @@ from compacter.summary.message import parse
 
 if TYPE_CHECKING:
     from compacter.lines.archive import Archive
+    from compacter.memory.match import View
     from compacter.overflow import TokenLimit
 
 LEAST_CUT = 200
@@ -87,6 +89,10 @@ class Request:
     """The caller's tools, and ``recall`` behind them; empty if ``recall`` is not offered."""
     sealed: bool = True
     """Whether to send blocks that only the model that made them can read."""
+    bound: Bound = UNBOUND
+    """Which thinking is left out, as it is older than the view that ``messages`` are."""
+    places: Mapping[str, int] = member(default_factory=dict)
+    """Index of the message that each of the quotes stands at, ascending."""
 
     @property
     def conversation(self) -> Conversation:
@@ -100,7 +106,7 @@ class Request:
             object.__setattr__(self, "read", read)
         return read
 
-    def with_view(self, view: Sequence[Message] | None) -> Request:
+    def with_view(self, view: View | None) -> Request:
         """Return the request with a remembered view; the request itself without a view, or if the
         view lacks a message that was pinned since.
         """
@@ -109,7 +115,14 @@ class Request:
         present = set(map(id, view))
         if any(id(self.original[at]) not in present for at in self.find_pinned(self.original)):
             return self
-        return replace(self, messages=tuple(view), read=None, quotes="")
+        return replace(
+            self,
+            messages=tuple(view),
+            read=None,
+            quotes="",
+            places={},
+            bound=Bound(view.record, view.bound),
+        )
 
     @property
     def is_compacted(self) -> bool:
@@ -153,12 +166,23 @@ class Request:
         if self.quotes:
             from compacter.lines.frame import place
 
-            messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
+            read = self.conversation
+            messages = place(
+                messages, read, self.quotes, alternate=self.alternate, places=self.places
+            )
         if self.is_compacted and self.alternates:
             # The changes above have made other objects.
             origins = origins_of(self.original, self.messages)
             messages = join_users(self.format, messages, origins, self.conversation.prior)
-        return messages if self.sealed else self.format.without_sealed(messages)[0]
+        if not self.sealed:
+            return self.format.without_sealed(messages)[0]
+        return self._without_old_thinking(messages) if self.bound.older else messages
+
+    def _without_old_thinking(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the messages to send without thinking that is older than the view."""
+        older = set(map(id, self.messages[: self.bound.older]))
+        end = next((at for at in range(len(messages), 0, -1) if id(messages[at - 1]) in older), 0)
+        return [*self.format.without_thinking(messages[:end]), *messages[end:]]
 
     def output_that_counts(self, limit: TokenLimit) -> int:
         """Return the tokens of the output that a token limit counts with the input."""
@@ -204,6 +228,11 @@ class ConversationState:
     """Whether an event has said that its request fills the window."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
+    is_cached: bool = False
+    """Whether the provider has a cache, and has answered the messages since the last compaction."""
+    stood: dict[tuple[Bound, str], tuple[int, bytes]] = member(default_factory=dict)
+    """Where quotes stood in requests that were answered: by their bound and text, the index of the
+    message and its digest."""
 
 
 def holds_secrets(

@@ -47,6 +47,7 @@ from compacter.memory.match import Matcher
 from compacter.memory.protocol import base_memory
 from compacter.messages.format import Message
 from compacter.messages.refusals import detect_sealed, detect_unsaid
+from compacter.messages.replies import is_cached
 from compacter.options import Options
 from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit
@@ -111,9 +112,9 @@ class State:
         """Whether the memory grants claims; ``None`` until one was requested."""
         self.late: list[ConversationState] = []
         """Conversations whose last stream ended in a token limit after its first content."""
-        self.last_reply: tuple[int, int, int] | None = None
-        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last
-        message, if known.
+        self.last_reply: tuple[int, int, int, object] | None = None
+        """Input tokens of the last quiet call, its number of messages, ``id`` of its last message,
+        and its usage, if known.
 
         Used for calibration at the next token limit. Keeps no message alive.
         """
@@ -275,18 +276,22 @@ class State:
         most = tokens * MOST_CHARACTERS if tokens else soon * calibration.chars_per_token
         return most < inf and measure(given, facts.beside, earlier) > most
 
-    def learn_from_last(self, request: Request, calibration: Calibration) -> None:
+    def learn_from_last(
+        self, request: Request, calibration: Calibration, conversation: ConversationState
+    ) -> None:
         """Calibrate by the usage of the last reply, if its request was an earlier state of this
-        conversation.
+        conversation, and note whether the provider has that in its cache.
         """
         noted = self.last_reply
         self.last_reply = None
         if noted is None:
             return
-        tokens, count, last = noted
+        tokens, count, last, usage = noted
         calibration.take(tokens)
         if count > len(request.original) or id(request.original[count - 1]) != last:
             return
+        calibration.caches = calibration.caches or is_cached(usage)
+        conversation.is_cached = bool(calibration.caches)
         read = request.conversation
         if read.start >= count:
             return  # The provider has compacted it since.

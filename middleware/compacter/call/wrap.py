@@ -1,9 +1,7 @@
-"""Wrappers of plain functions, coroutine functions, generator functions and async generator
-functions.
+"""Wrappers of functions, coroutine functions, and generator functions of both kinds.
 
-A quiet call needs nothing from compacter, and the wrappers do as little as possible for it. The
-order is: the wrappers; the reply of a quiet call; `WrappedFunction._handle`, for every other call;
-reading the arguments.
+A quiet call needs nothing from compacter, and the wrappers do as little as possible for it. Then
+come the reply of a quiet call, every other call (`WrappedFunction._handle`), and its arguments.
 """
 
 from __future__ import annotations
@@ -26,11 +24,11 @@ from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
 from compacter.call.warm import wait_until_warm
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
-from compacter.memory.record import conversation_digest, openings
+from compacter.memory.record import UNBOUND, conversation_digest, openings
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.refusals import detect_empty, detect_in_reply
-from compacter.messages.replies import HAS_USAGE, Reply, tokens_read
+from compacter.messages.replies import HAS_USAGE, Reply, stated_tokens, tokens_read, usage_in
 from compacter.runtime.io import ASYNC, IO, READS, SYNC, is_kind, is_large, run
 
 Function = Callable[..., Any]
@@ -205,18 +203,12 @@ class WrappedFunction:
         state = self.state
         tokens: int | None = None
         if type(given) is list and given and raw is not None and type(raw) is not str:
-            is_dict = isinstance(raw, dict)
-            if not is_dict or not HAS_USAGE.isdisjoint(raw):
-                try:
-                    usage = raw["usage"] if is_dict else raw.usage
-                    tokens = usage["prompt_tokens"] if is_dict else usage.prompt_tokens
-                except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
-                    tokens = None
-                if type(tokens) is not int:  # Not a closure, which would slow down every call.
-                    tokens = None
-                    with state.safely("reading"):
-                        tokens = tokens_read(raw)
-            state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
+            tokens = stated_tokens(raw)
+            if tokens is None and not (isinstance(raw, dict) and HAS_USAGE.isdisjoint(raw)):
+                with state.safely("reading"):
+                    tokens = tokens_read(raw)
+            noted = tokens or 0, len(given), id(given[-1]), usage_in(raw)
+            state.last_reply = noted if tokens else None
         if state.prepares:
             return Reply(raw=raw) if self._is_near(tokens or 0, args, kwargs) else None
         if not state.event_hooks:
@@ -320,9 +312,11 @@ class WrappedFunction:
     def _install(self, world: Performer, request: Request) -> None:
         """Install the compacted messages in the ``History`` that was passed, if any were."""
         history: Any = world.history
-        if history is None or request.messages is request.original:
+        if history is None:
             return
-        if not history.install(world.version, request.messages, self.state.redaction):
+        history.bound = request.bound
+        is_new = request.messages is not request.original
+        if is_new and not history.install(world.version, request.messages, self.state.redaction):
             self.state.history_changed(None)
 
     # -- reading a call ----------------------------------------------------------------------------
@@ -367,23 +361,20 @@ class WrappedFunction:
             form = get_format(binding.wire_format or recognise(messages, param=name))
         except UnknownFormatError as error:
             return str(error)
-        if isinstance(given, str):
-            messages = [form.say("user", given)]
+        messages = [form.say("user", given)] if isinstance(given, str) else messages
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
-        function = self.function
         called = facts.model or self.name
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
         first = openings(form, stripped)
         digest = named or conversation_digest(first)
-        notes_sizes = state.proactive or state.prepares
         # By the first message alone, a new conversation is recognised at its second call.
-        begun = named or (conversation_digest(first, 1) if notes_sizes else digest)
+        begun = named or conversation_digest(first, 1 if state.proactive or state.prepares else 3)
         tools: tuple[object, ...] = ()
         recall = options.recall
         if recall is not None and recall.tool and not fault_of(recall, binding):
-            tools = with_recall(binding, facts, form.name, getattr(function, "__name__", ""))
+            tools = with_recall(binding, facts, form.name, getattr(self.function, "__name__", ""))
         by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
         pinned = functools.partial(find_pinned, state.pin, format=form, by_history=by_history)
         request = Request(
@@ -401,30 +392,32 @@ class WrappedFunction:
             archive=getattr(history, "archive", None),
             alternate=options.alternate_roles,
             tools=tools,
+            bound=getattr(history, "bound", UNBOUND),
         )
         calibration = state.calibration(called, facts.place)
+        # Add the endpoint, as two tenants may begin alike.
+        conversation = state.conversation(f"{facts.endpoint}\0{begun}")
         if learns and not state.proactive:
-            state.learn_from_last(request, calibration)
+            state.learn_from_last(request, calibration, conversation)
         world = Performer(
             state=state,
             io=io,
             model=called,
             large=large,
-            function=function,
+            function=self.function,
             binding=binding,
             args=args,
             kwargs=kwargs,
             request=request,
             calibration=calibration,
-            # Add the endpoint, as two tenants may begin alike.
-            conversation=state.conversation(f"{facts.endpoint}\0{begun}"),
+            conversation=conversation,
             scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
             place=facts.place,
             as_passed=history is None and stripped == messages,
             history=history,
             version=getattr(history, "version", None),
         )
-        call = Call(options, request, calibration, world.conversation)
+        call = Call(options, request, calibration, conversation)
         call.watched = bool(state.event_hooks)
         return world, call
 

@@ -50,9 +50,10 @@ class Calibration:
     """Such compactions after which the window is tried again; doubled by each refusal then."""
     doubted: int = 0
     """The window that the last refusal stated, in tokens."""
+    wants_thinking: bool | None = None
+    """Whether the model refuses requests without its older thinking; ``None`` if unknown."""
     caches: bool | None = None
-    """Whether the provider had read a part of the last request from its cache; ``None`` if no reply
-    has stated it."""
+    """Whether the provider has read a part of a prompt from its cache; ``None`` before a usage."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""

@@ -80,6 +80,10 @@ class CompactionPlan(Table):
     """Digest that identifies the conversation in events."""
     token_limit: TokenLimit | None = None
     """The refusal that requires the compaction."""
+    is_cached: bool = False
+    """Whether the provider has the head in its cache. Internal."""
+    older: int = 0
+    """Number of messages that are sent without their thinking. Internal."""
     tally: Tally = field(default_factory=lambda: Tally(cost=0.0))
     """Costs and results so far. Internal."""
     # What follows from these, computed once for each plan.

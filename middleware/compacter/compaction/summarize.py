@@ -43,11 +43,12 @@ class RulesTooLongError(NoSummaryError):
 def is_native(plan: CompactionPlan) -> bool:
     """Return whether to send the summarizer the messages themselves, in place of a transcript.
 
-    True if the wrapped call itself makes a compaction ahead, as the provider's cache has what the
-    program has just sent, and the messages are not redacted.
+    True if the wrapped call itself makes the summary, the provider's cache has what the program has
+    just sent, and the messages are not redacted.
     """
     options = plan.options
-    return plan.trigger == "prepared" and options.summarizer is None and options.redact is None
+    is_cached = plan.is_cached or plan.trigger == "prepared"
+    return is_cached and options.summarizer is None and options.redact is None
 
 
 def read_head(plan: CompactionPlan) -> Head:
@@ -123,7 +124,12 @@ class Summarize(NoArguments):
 
         prefix: list[Message] | None = None
         if is_native(plan):
-            prefix = list(plan.messages[: plan.cut])
+            older = min(plan.older, plan.cut)
+            form = plan.conversation.format
+            prefix = [
+                *form.without_thinking(plan.messages[:older]),
+                *plan.messages[older : plan.cut],
+            ]
         size = plan.head_size - rules
         text = _text_size(plan, by_model=True)
         writer = Writer(

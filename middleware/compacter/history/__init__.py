@@ -25,7 +25,7 @@ from compacter.lines.archive import Archive
 from compacter.lines.frame import folded
 from compacter.lines.passages import Passage
 from compacter.lines.said import Redact
-from compacter.memory.record import conversation_digest, openings, restore_bytes, storable
+from compacter.memory import record
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
 from compacter.runtime.io import ASYNC, IO, SYNC, run
@@ -87,6 +87,7 @@ class History(UserList[Message]):
         self.rules: tuple[str, ...] = getattr(messages, "rules", ())
         """Texts of the messages that were appended as rules, oldest first."""
         kept = getattr(messages, "archive", None) or Archive()
+        self.bound: record.Bound = getattr(messages, "bound", record.UNBOUND)
         self.archive: Archive | None = kept.copy() if archive else None
         """Archive of the compacted messages; ``None`` with ``archive=False``."""
         self._conversation = conversation or str(getattr(messages, "conversation", ""))
@@ -187,7 +188,8 @@ class History(UserList[Message]):
         if not self._conversation and len(self) > 3:  # One may be a system message.
             with suppress(UnknownFormatError):
                 form = format_of(self.messages, self._wire_format)
-                self._conversation = conversation_digest(openings(form, self.messages))
+                first = record.openings(form, self.messages)
+                self._conversation = record.conversation_digest(first)
         return self._conversation
 
     def __repr__(self) -> str:
@@ -208,8 +210,7 @@ class History(UserList[Message]):
         """Return the state to pickle, or to copy deeply: with the Compacter's options and the
         archive's contents.
         """
-        archive = self.archive
-        kept = None if archive is None else archive.snapshot()
+        kept = None if self.archive is None else self.archive.snapshot()
         return {**vars(self), "archive": kept, "_newest": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -337,6 +338,7 @@ class History(UserList[Message]):
         self._newest = None
         self.archive = archive
         self.data[: len(after)] = before
+        self.bound = record.Bound("", len(self.data))
         self._compacter.forget(self.data, wire_format=self._wire_format)
         return True
 
@@ -349,9 +351,7 @@ class History(UserList[Message]):
         *,
         forced: bool = False,
     ) -> CompactionResult:
-        """Compact, install the messages, and return the result; with ``forced``, raise if nothing
-        could be compacted.
-        """
+        """Compact, install and return the messages; with ``forced``, raise if nothing could be."""
         own = self._compacter
         version = self.version
         compact: Any = own.acompact if io.asynchronous else own.compact
@@ -373,6 +373,7 @@ class History(UserList[Message]):
         if not self.install(version, result.messages, own.options.redact):
             own.tell_history_changed(result.event)
             return CompactionResult(self.messages)
+        self.bound = record.Bound("", len(result.messages))
         return result
 
     async def _compact_if_needed(self, io: IO) -> CompactionResult:
@@ -385,8 +386,7 @@ class History(UserList[Message]):
         return result
 
     def _size(self) -> int:
-        form = format_of(self.messages, self._wire_format)
-        return sum(map(form.size, self.messages))
+        return sum(map(format_of(self.messages, self._wire_format).size, self.messages))
 
     def _budget(self) -> int | None:
         """Return the size to compact to, in characters; ``None`` if no compaction is due."""
@@ -420,7 +420,7 @@ class History(UserList[Message]):
             "conversation": self.conversation,
             "archive": self.archive.snapshot() if self.archive else None,
         }
-        return json.dumps(storable(content))
+        return json.dumps(record.storable(content))
 
     def restore(self, snapshot: str | bytes) -> None:
         """Replace messages, pins, rules and archive by those of a snapshot.
@@ -433,7 +433,7 @@ class History(UserList[Message]):
                 is then unchanged.
         """
         try:
-            read = Snapshot.model_validate(json.loads(snapshot, object_hook=restore_bytes))
+            read = Snapshot.model_validate(json.loads(snapshot, object_hook=record.restore_bytes))
             format_of(read.messages, read.wire_format or self._wire_format)
             pinned = [message for message, pin in zip(read.messages, read.pins, strict=True) if pin]
         except (ValueError, TypeError, LookupError, RecursionError) as error:

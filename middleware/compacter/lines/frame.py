@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compacter.lines.labels import INDENT, SUMMARY_TAG, body_of, seal
@@ -59,8 +59,25 @@ def line_of(passage: Passage) -> str:
     return f"{speaker}, message {passage.index}{call}: {lines}\n"
 
 
+def blocks_of(text: str) -> list[str]:
+    """Return the quotes in a text of them: for a question, for a step, and those of earlier calls
+    that stay where they stood.
+    """
+    return _BLOCK.split(text)
+
+
+def anchor(read: Conversation, block: str) -> int:
+    """Return the index of the message before which quotes stand; behind which, if for a step."""
+    return newest_call(read) - 1 if is_of_step(block) else read.last_user or 0
+
+
 def place(
-    messages: Sequence[Message], read: Conversation, text: str, *, alternate: bool | None = None
+    messages: Sequence[Message],
+    read: Conversation,
+    text: str,
+    *,
+    alternate: bool | None = None,
+    places: Mapping[str, int] | None = None,
 ) -> list[Message]:
     """Return the messages with quotes. No quotes come after the program's newest message, as a
     model answers the last message. The list ``messages`` is not changed.
@@ -76,24 +93,26 @@ def place(
         read: Conversation of these messages, with a genuine user message.
         text: Text of the quotes.
         alternate: Whether user and assistant must alternate; ``None`` if as the format requires.
+        places: Indexes of the messages that quotes stand at, ascending, where they are not those of
+            ``anchor``.
     """
     wire = read.format
     joins = wire.alternates if alternate is None else alternate
     placed = list(messages)
     # Insert the last one first, as it moves no other message.
-    for block in reversed(_BLOCK.split(text)):
-        is_of_step = _is_of_step(block)
-        at = newest_call(read) if is_of_step else read.last_user or 0
-        beside = at - is_of_step
+    for block in reversed(blocks_of(text)):
+        for_step = is_of_step(block)
+        beside = (places or {}).get(block, anchor(read, block))
         carries = beside >= 0 and wire.speaker(placed[beside]) == "user"
         if carries and (joins or wire.read(placed[beside])[3]):
-            placed[beside] = wire.with_text(placed[beside], block, last=is_of_step)
+            placed[beside] = wire.with_text(placed[beside], block, last=for_step)
         elif not joins:
-            placed.insert(at, wire.say("user", block))
+            placed.insert(beside + for_step, wire.say("user", block))
     return placed
 
 
-def _is_of_step(block: str) -> bool:
+def is_of_step(block: str) -> bool:
+    """Return whether quotes are for a step."""
     return STEP_NOTE in block.splitlines()[:2]
 
 
@@ -178,10 +197,10 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
         for place in reversed(range(len(blocks))):
             block = blocks[place]
             text = str(block if isinstance(block, str) else field(block, "text"))
-            is_of_step = _is_of_step(text)
+            for_step = is_of_step(text)
             # The message before quotes for a step is one that the model has answered.
             is_placed = place or (at and wire.speaker(messages[at - 1]) != "assistant")
-            is_there = is_placed and follower == "assistant" if is_of_step else follower == "user"
+            is_there = is_placed and follower == "assistant" if for_step else follower == "user"
             if not (is_there and is_quotes(text)):
                 follower = speaker
                 kept.insert(0, block)

@@ -9,19 +9,16 @@ the messages alone, so that equal requests get equal quotes.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
+from compacter.lines.asks import CAPITAL, is_asking, terms
 from compacter.lines.frame import NOTE, Quotation, frame, line_of
-from compacter.lines.own import separate
 from compacter.lines.passages import Passage
-from compacter.lines.read import split
 from compacter.lines.talk import Pick, Talk
 from compacter.lines.weight import OF_PROSE, tokens
-from compacter.lines.words import keys, rarity, stems, words
-from compacter.messages.parts import Part
+from compacter.lines.words import keys, rarity
 
 # Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
 # used only if no sentence asks so clearly.
@@ -29,9 +26,6 @@ _LEAST_ASKED = 0.95
 _LEAST_SAID = 0.95
 # Fewest words that a line shares with a sentence that does not ask.
 _FEWEST_SAID = 2
-# Shares of weight of words by their letters: in any language that is written in letters, the
-# shortest words are mostly no names.
-_SHARES = {1: 0.25, 2: 0.25, 3: 0.25}
 # Smallest score of a line, as a share of the best one's.
 _WORTH = 0.4
 # Share of the best score from which a line fits as well.
@@ -63,104 +57,6 @@ _ABOUT = 0.18
 _SAME = 0.85
 # Most lines with a name that is enough by itself.
 _VERY_RARE = 2
-
-# -- what asks -------------------------------------------------------------------------------------
-
-# Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
-_ACKNOWLEDGEMENT = 60
-# Least share of the words of prose that are letters alone, before a mark at their end: of a line of
-# code, a listing or a log fewer are; of "Job: ship order A-680 now." four in five.
-_PLAIN_OF_PROSE = 0.7
-# Largest share of a sentence's words that stand in the calls of its step, if it states a task.
-_OF_CALL = 0.25
-# Fewest words of a sentence that states a task.
-_FEWEST_WORDS = 4
-# Characters to read at the end of a step's text, and at both ends of a message.
-_LONGEST = 2_000
-_ASKING = re.compile(r"(?i)[?？؟՞]|\b(?:who|whom|whose|what|when|where|which|why|how|remind)\b")
-_MARK = re.compile("[?？؟՞]")
-_DIGIT = re.compile(r"\d")
-_DENSE_RUN = re.compile(r"[^\x00-\x7f]{4,}")
-_AROUND = ".,:;!?()\"'。、！？：「」『』"
-# A word that is written like a name: with a capital inside a sentence, or in another script.
-_CAPITAL = re.compile(r"(?<=[\w,] )[^\W\d_a-z]\w{2,}|[^\x00-\x7f]{2,}")
-
-
-def question(turn: Iterable[Part]) -> list[str]:
-    """Return the sentences of a user message, whose entries are ``turn``."""
-    text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
-    # Pasted text, such as a tool's output, asks nothing.
-    own = "".join(piece.text for piece in separate(text) if piece.is_own)
-    if len(own) > 2 * _LONGEST:
-        own = f"{own[:_LONGEST]}\n{own[-_LONGEST:]}"
-    return list(_sentences(own))
-
-
-def is_asking(sentence: str) -> bool:
-    """Return whether a sentence has the form of a question."""
-    return bool(_ASKING.search(sentence))
-
-
-def is_question(sentence: str) -> bool:
-    """Return whether a sentence has a question mark."""
-    return bool(_MARK.search(sentence))
-
-
-def task(step: Sequence[Part]) -> list[str]:
-    """Return the sentences in which an agent's step states its next task.
-
-    These are in the last line of each result if it is prose, and in the assistant's own words if
-    the results only acknowledge its calls. A sentence that repeats the arguments of a call is a
-    receipt, or an intention that the call has carried out.
-
-    Args:
-        step: The entries of the assistant's message and of the results behind it.
-    """
-    results = [entry.text for entry in step if entry.role == "tool"]
-    said = [entry.text for entry in step if entry.role == "assistant" and entry.kind == "text"]
-    if sum(map(len, results)) > _ACKNOWLEDGEMENT:
-        said = []
-    lines = [text[-_LONGEST:].rstrip().rpartition("\n")[2] for text in results]
-    stated = [*(text[-_LONGEST:] for text in said), *filter(_is_prose, lines)]
-    called = set(stems("\n".join(entry.text for entry in step if entry.kind == "call")))
-    sentences = [sentence for text in stated for sentence in _sentences(text)]
-    return [
-        sentence
-        for sentence in sentences
-        if len(called.intersection(words := set(keys(sentence)))) <= _OF_CALL * len(words)
-    ]
-
-
-def _is_prose(line: str) -> bool:
-    said = line.split()
-    plain = sum(map(str.isalpha, (word.strip(_AROUND) for word in said)))
-    is_long = len(said) >= _FEWEST_WORDS or _DENSE_RUN.search(line)
-    return bool(is_long and plain >= _PLAIN_OF_PROSE * len(said))
-
-
-def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences and lines of a message."""
-    for sentence in split(text):
-        # "So tell me: what we paid" asks after the colon; "invoice 7: what is missing" as a whole.
-        head, colon, rest = sentence.partition(": ")
-        yield from filter(None, (head, rest) if colon and not _DIGIT.search(head) else (sentence,))
-
-
-def terms(text: str) -> dict[str, float]:
-    """Return the words of a question with their shares of weight: in any language that is written
-    in letters, short words are mostly no names.
-    """
-    named = {word for name in _CAPITAL.findall(text) for word in words(name)}
-    shares = [1.0 if word in named else _share(word) for word in words(text)]
-    return dict(zip_longest(keys(text), shares, fillvalue=1.0))
-
-
-def _share(word: str) -> float:
-    """Return the share of a word by its letters; a number tells more than a word of its length."""
-    return _SHARES.get(len(word) + word.isdigit(), 1.0) if word.isascii() else 1.0
-
-
-# -- what answers ----------------------------------------------------------------------------------
 
 
 class Quoter:
@@ -305,28 +201,28 @@ class Quoter:
         size = talk.size(self._compacted)
         weights = {word: rarity(count, size) for word, count in counts.items() if count}
         least = _ABOUT * sum(weights.values())
-        capitals = {word for name in _CAPITAL.findall(sentence) for word in keys(name)}
+        capitals = {word for name in CAPITAL.findall(sentence) for word in keys(name)}
         names = [(word,) for word in said if _is_long(word)] + [*pairwise(said)]
         lines = {name: talk.lines_with(name, _RARE) for name in dict.fromkeys(names)}
         picks = {pick for found in lines.values() for pick in found}
         if any(whole in _without_space(talk.line(pick).text) for pick in picks):
             return
         # A line that only repeats the sentence, with another name, is another task.
-        asked = set(said)
-        for name, found in lines.items():
-            lines[name] = [pick for pick in found if not self._repeats(pick, asked)]
+        asked = frozenset(said)
+        others = {pick for pick in picks if not self._repeats(pick, asked)}
         shared = {
             pick: sum(weights.get(word, 0.0) for word in talk.said[pick[0]].stems(pick[1]))
             for pick in picks
         }
-        for name, found in lines.items():
+        for name, every in lines.items():
+            found = [pick for pick in every if pick in others]
             is_name = len(found) <= _VERY_RARE and capitals.issuperset(name)
             for pick in self._meant(found, shared, -1.0 if is_name else least):
                 # Of lines with one name the one that is about more of the sentence is meant.
                 weight = rarity(len(found), size) * (1 + shared[pick] / sum(weights.values()))
                 held[pick][" ".join(name)] = weight
-            told = [pick for pick in found if self._is_told(pick) and self._is_in_view(pick)]
-            self._newest.update({" ".join(name): told[-1]} if told else {})
+            told = filter(self._is_told, filter(self._is_in_view, found))
+            self._newest.update((" ".join(name), pick) for pick in told)
 
     def _meant(
         self, found: Sequence[Pick], shared: Mapping[Pick, float], least: float
@@ -341,10 +237,13 @@ class Quoter:
             if pick[0] < self._compacted and is_meant and shared[pick] > in_view:
                 yield pick
 
-    def _repeats(self, pick: Pick, asked: set[str]) -> bool:
-        """Return whether nearly all words of a line are those of a sentence."""
-        held = set(keys(self._talk.line(pick).text))
-        return len(held & asked) > _SAME * len(held)
+    def _repeats(self, pick: Pick, asked: frozenset[str]) -> bool:
+        """Return whether nearly all words of a line are those of a sentence; an item says more by
+        its heading.
+        """
+        line = self._talk.line(pick)
+        held = set(keys(line.text))
+        return not line.needs and len(held & asked) > _SAME * len(held)
 
     def _is_told(self, pick: Pick) -> bool:
         """Return whether the user has stated this, in a message that is not mostly pasted."""

@@ -116,6 +116,7 @@ class Talk:
         longer.said = [*self.said, *said]
         longer._stated = None  # noqa: SLF001 - a copy of this one
         longer._counts = {}  # noqa: SLF001
+        longer._plain = {}  # noqa: SLF001
         return longer
 
     def _add(self, parts: Sequence[Part], marks: Marks | None = None) -> None:
@@ -123,6 +124,7 @@ class Talk:
         """A number that no other talk of this process has."""
         self._stated: list[tuple[int, frozenset[str]]] | None = None
         self._counts: dict[tuple[str, int | None, str], int] = {}
+        self._plain: dict[tuple[int | None, str], str] = {}
         self.bytes += _BYTES_OF_ONE * sum(getsizeof(part.text) for part in parts)
         self.parts = [*self.parts, *parts]
         self.said = [*self.said, *read_parts(parts, marks, is_first=not self.said)]
@@ -248,8 +250,11 @@ class Talk:
         """
         key = word, until, but
         if key not in self._counts:
-            said = (said for said in self.said[:until] if said.speaker != but)
-            self._counts[key] = sum(each.plain.count(f" {word}") for each in said)
+            among = until, but
+            if among not in self._plain:
+                said = (said for said in self.said[:until] if said.speaker != but)
+                self._plain[among] = "\n".join(each.plain for each in said)
+            self._counts[key] = self._plain[among].count(f" {word}")
         return self._counts[key]
 
     def size(self, until: int | None = None) -> int:

@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.errors import FunctionError, UserFunction
+from compacter.lines.asks import is_asking, is_question, question, task
 from compacter.lines.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.lines.passages import Quotes
-from compacter.lines.quotes import (
-    Quoter,
-    is_asking,
-    is_question,
-    passage_of,
-    question,
-    search,
-    task,
-)
+from compacter.lines.quotes import Quoter, passage_of, search
 from compacter.lines.said import Redact
 from compacter.lines.talk import MAX_BYTES, Talk
 from compacter.messages.format import Message
@@ -120,7 +113,7 @@ class Recall:
             text = "".join(map(line_of, passages)).strip()
             return Quotation(text, passages) if passages else None
         turn = self._for_turn(recall, asked, index)
-        room = asked.room - len(turn.text)
+        room = asked.room - (0 if turn.text in asked.standing else len(turn.text))
         step = self._for_step(asked, index, room, turn.text) if recall.steps else _NOTHING
         text = "\n".join(filter(None, (turn.text, step.text)))
         return Quotation(text, turn.passages + step.passages) if text else None
@@ -159,13 +152,15 @@ class Recall:
         key = index.number, position, said
         with self._lock:
             granted = self._turns.get(key)
-            fits = asked.sent and (granted is None or len(granted.text) <= asked.room)
-            if not fits:
+            stands = granted is not None and granted.text in asked.standing
+            fits = asked.sent and (granted is None or stands or len(granted.text) <= asked.room)
+            if not (fits or stands):
                 # The turn has grown. Without its quotes the provider reads all of it anew, so the
                 # next compaction is made now; until then quotes would only come and go.
                 self._turns[key] = _NOTHING
         if granted:
-            return granted if fits or not asked.sent else _NOTHING
+            # What stands already needs no room.
+            return granted if fits or not (asked.sent or stands) else _NOTHING
         wanted = question(asking)
         if not (wanted and (asked.sent or at == len(conversation.messages) - 1)):
             return _NOTHING
@@ -223,7 +218,7 @@ class Recall:
             whole,
             room,
             asked.tokens_of_one,
-            request="\n".join((*talk.texts(), quoted)),
+            request="\n".join((*talk.texts(), asked.standing, quoted)),
             compacted=compacted,
         )
 

@@ -36,6 +36,7 @@ _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
 _ACCENT = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u065f]")
 _MARKS = {code: " " for code in range(128) if not chr(code).isalnum()}
 _CAMEL = re.compile(r"\b[A-Za-z]{0,40}?[a-z0-9][A-Z][A-Za-z0-9]{0,40}")
+_IN_CAMEL = re.compile("[a-z0-9][A-Z]")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _COMPOUND = re.compile(r"[A-Za-z0-9]{1,40}(?:[_./-][A-Za-z0-9]{1,40}){1,12}")
 _IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
@@ -47,7 +48,7 @@ def plain(text: str) -> str:
     what a word begins with can be looked for by ``f" {beginning}"``. Names in camelCase count as a
     whole and by their words.
     """
-    if _CAMEL.search(text):
+    if _IN_CAMEL.search(text):
         text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
     lower = text.lower()
     if lower.isascii():

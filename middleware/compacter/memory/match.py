@@ -45,6 +45,8 @@ class View(list[Message]):
     """Context window of the model in tokens, from that record."""
     spent: Sequence[float] = ()
     """Sums that the conversation had spent by then, from that record."""
+    bound = 0
+    """Number of its messages whose thinking is older than the view."""
 
 
 class Matcher:
@@ -253,6 +255,7 @@ class _History:
             last=prefix_digest(form, folded[-1:]),
             folded_user=next(users, -1),
             window=window,
+            thinking=len(self.body),
         )
 
     def view(self, record: Record, *, alternate: bool) -> View | None:
@@ -283,6 +286,8 @@ class _History:
         view.source = record
         view.window = record.window
         view.spent = record.spent
+        newer = body[max(record.thinking, record.boundary) :]
+        view.bound = len(view) - (len(self.messages) - newer[0] if newer else 0)
         return view
 
     def _speaker(self, messages: Iterable[Message]) -> str:

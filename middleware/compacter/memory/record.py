@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from compacter.messages.fields import Json, Unencodable, members
 from compacter.messages.format import Message, MessageFormat
@@ -37,6 +37,19 @@ _CLIP = 65_536
 PLAIN = 2
 # Approximate overhead of an entry in a memory, in bytes.
 _ENTRY = 2_000
+
+
+class Bound(NamedTuple):
+    """To which view of a conversation its newer thinking belongs."""
+
+    view: str = ""
+    """Name of the view, equal in later calls; empty if none is kept."""
+    older: int = 0
+    """Number of messages of the view whose thinking is older."""
+
+
+UNBOUND = Bound()
+"""The caller's own messages."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,9 @@ class Record:
     spent: tuple[float, ...] = ()
     """Sums that the conversation had spent by then: tokens, those for summaries, USD; empty without
     the option ``spending``."""
+    thinking: int = 0
+    """Position from which on thinking was made against this view: older thinking is left out, as
+    providers check that nothing before it has changed."""
 
     @property
     def id(self) -> str:
@@ -192,10 +208,11 @@ def openings(form: MessageFormat, messages: Sequence[Message]) -> tuple[bytes, .
     that cannot be encoded. A conversation and its records are identified by them.
     """
     spoken = (message for message in messages if form.speaker(message) != "system")
-    return tuple(_opening(form, message) for message in islice(spoken, _STARTS + _RUN - 1))
+    return tuple(message_key(form, message) for message in islice(spoken, _STARTS + _RUN - 1))
 
 
-def _opening(form: MessageFormat, message: Message) -> bytes:
+def message_key(form: MessageFormat, message: Message) -> bytes:
+    """Return the digest of one message; empty if it cannot be encoded."""
     try:
         return _message_digest(form, message)
     except Unencodable:

@@ -338,6 +338,30 @@ class MessageFormat(Blocks):
             message if isinstance(message, Mapping) else {"role": "user"}, blocks
         )
 
+    def is_signed(self, message: Message) -> bool:
+        """Return whether a message has thinking with a seal, by which a provider may notice any
+        change before it. The provider's own compaction does not count.
+        """
+        try:
+            return bool(self.without_sealed((message,))[1]) and self.compacted(message) is None
+        except Exception:  # noqa: BLE001 - a foreign object may raise anything
+            return False
+
+    def signed(self, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether it has thinking with a seal."""
+        texts = self.bare_texts(messages)
+        return [
+            text is None and self.is_signed(message)
+            for message, text in zip(messages, texts, strict=True)
+        ]
+
+    def without_thinking(self, messages: Sequence[Message]) -> list[Message]:
+        """Return messages without thinking that has a seal. The others are the same objects."""
+        return [
+            self.without_sealed((message,))[0][0] if is_signed else message
+            for message, is_signed in zip(messages, self.signed(messages), strict=True)
+        ]
+
     def join(self, first: Message, second: Message) -> Message:
         """Return one user message with the blocks of two."""
         blocks = [*self._blocks_of(first), *self._blocks_of(second)]

@@ -140,6 +140,11 @@ class GeminiFormat(MessageFormat):
         rest = without(block, *_SIGNATURES)
         return [{**rest, _SIGNATURES[key == "functionCall"]: mark} if mark else rest]
 
+    def is_signed(self, message: Message) -> bool:
+        """Return whether a content has a signature; a call may lack one."""
+        signatures = (dig(block, "thought_signature") for block in self.blocks(message))
+        return any(signatures) and super().is_signed(message)
+
     def with_blocks(self, message: Message, blocks: list[Message]) -> Message:
         """Return a copy with these parts. A bare part, or list of parts, stays one if it can:
         google-genai moves contents that are dicts before the bare parts ahead of them.

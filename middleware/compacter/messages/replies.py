@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compacter.messages.fields import Json, dig, field, first, listed, text_of, word
 from compacter.overflow import TokenLimit
@@ -216,6 +217,11 @@ def _text(part: object) -> str:
 HAS_USAGE = frozenset({"usage", "usage_metadata", "usageMetadata", "done"})
 """Members of a reply; with any of them it has counts of tokens."""
 READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
+_FROM_CACHE = (
+    *("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"),
+    *("cache_read_input_tokens", "cacheReadInputTokens", "cached_content_token_count"),
+    "prompt_cache_hit_tokens",
+)
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
 # Paths in a reply to the tokens that the provider has read from a prompt cache.
 _READ_FROM_CACHE = (
@@ -236,11 +242,34 @@ _EDITED = (
 )
 
 
+def stated_tokens(reply: object) -> int | None:
+    """Return the input tokens that a reply of chat completions states; ``None`` for any other. Must
+    be fast, as each call reads its reply.
+    """
+    raw: Any = reply
+    try:
+        usage = raw["usage"] if isinstance(raw, dict) else raw.usage
+        tokens = usage["prompt_tokens"] if isinstance(usage, dict) else usage.prompt_tokens
+    except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
+        return None
+    return tokens if type(tokens) is int else None
+
+
+def usage_in(reply: object) -> Json:
+    """Return the usage of a reply as it stands there, or ``None``."""
+    return field(reply, "usage") or dig(reply, "usage_metadata")
+
+
+def is_cached(usage: Json) -> bool:
+    """Return whether the provider has read a part of a prompt from its cache."""
+    return _count(usage, _FROM_CACHE) > 0
+
+
 def usage_of(reply: object) -> tuple[int, int]:
     """Return the input and output tokens of a reply's usage, cached tokens included; zeros if it
     has none.
     """
-    usage = field(reply, "usage") or dig(reply, "usage_metadata")
+    usage = usage_in(reply)
     if not usage:
         if not isinstance(field(reply, "done"), bool):
             return 0, 0

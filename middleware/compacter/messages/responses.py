@@ -140,12 +140,26 @@ class ResponsesFormat(MessageFormat):
         """Items made with reasoning lose their ids: OpenAI demands that reasoning by them."""
         kinds: Counter[str] = Counter()
         sent = [left for item in messages for left in self._unseal(item, kinds)]
-        if kinds:
-            sent = [
-                without(item, "id") if field(item, "call_id") or word(item, "role") else item
-                for item in sent
-            ]
-        return sent, kinds
+        return (_without_ids(sent) if kinds else sent), kinds
+
+    def is_signed(self, message: Message) -> bool:
+        """Return whether an item is encrypted reasoning; what OpenAI has stored has only an id."""
+        return _type(message) == "reasoning" and bool(field(message, "encrypted_content"))
+
+    def without_thinking(self, messages: Sequence[Message]) -> list[Message]:
+        """Return items without reasoning, if any of it is encrypted, and without the ids that refer
+        to it.
+        """
+        if not any(self.signed(messages)):
+            return list(messages)
+        return _without_ids([item for item in messages if _type(item) != "reasoning"])
+
+
+def _without_ids(items: Sequence[Message]) -> list[Message]:
+    return [
+        without(item, "id") if field(item, "call_id") or word(item, "role") else item
+        for item in items
+    ]
 
 
 def _type(item: Message) -> str:
