@@ -14,11 +14,15 @@ from tests.kit.searching import (
     MESSAGES,
     WEATHER,
     Model,
+    client_of,
     compacter,
     events,
     names,
+    reply,
     talk,
 )
+
+from compacter.testing import token_limit_error
 
 FIRST = "Let me look. "
 LAST = "In K-7. "
@@ -29,20 +33,15 @@ def text_of(wire: str, chunk: Any) -> str:
     if wire == "openai":
         return "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
     if wire == "anthropic":
-        return chunk.get("delta", {}).get("text", "")
+        return str(chunk.get("delta", {}).get("text", ""))
     if wire == "responses":
-        return chunk["delta"] if chunk["type"] == "response.output_text.delta" else ""
+        return str(chunk["delta"]) if chunk["type"] == "response.output_text.delta" else ""
     parts = chunk["candidates"][0]["content"]["parts"]
     return "".join(part.get("text", "") for part in parts)
 
 
 def said(wire: str, chunks: Any) -> str:
     return "".join(text_of(wire, chunk) for chunk in chunks)
-
-
-def options_of(wire: str) -> dict[str, Any]:
-    tools = {"tools": [WEATHER[wire]]}
-    return {"model": "m", **({"config": tools} if wire == "gemini" else tools)}
 
 
 def stream_of(wire: str, model: Model, **options: Any) -> Any:
@@ -69,9 +68,9 @@ def test_a_call_of_recall_is_answered_inside_the_stream(wire: str) -> None:
     assert again["messages"][: len(asked["messages"])] == asked["messages"]
     exchanged = json.dumps(again["messages"][len(asked["messages"]) :])
     assert FACT in exchanged
-    assert '"query' in exchanged or "\\" in exchanged
+    assert exchanged.count("spare valve") > 1
     assert exchanged.count('"c0"') == 2  # The call and its result.
-    assert FIRST.strip() in exchanged or all(word in exchanged for word in FIRST.split())
+    assert all(piece in exchanged for piece in FIRST.split())
 
 
 @pytest.mark.parametrize("wire", FORMATS)
@@ -124,8 +123,6 @@ def test_a_model_that_searches_on_is_asked_once_without_the_tool(wire: str) -> N
 
 def test_results_that_do_not_fit_are_left_out() -> None:
     """A search never makes a stream fail that would have succeeded."""
-    from compacter.testing import token_limit_error
-
     model = Model(events("openai", "recall", text=FIRST), events("openai", text=LAST))
 
     def full(messages: list[Any], **options: Any) -> Any:
@@ -238,17 +235,17 @@ def test_an_abandoned_stream_is_closed() -> None:
 def test_an_error_after_the_search_reaches_the_reader() -> None:
     """It is the provider's own."""
 
-    class Down(Exception):
+    class DownError(Exception):
         pass
 
     def answer(messages: list[Any], **options: Any) -> Any:
         if messages[-1]["role"] == "tool":
-            raise Down
+            raise DownError
         return model.streaming(messages, **options)
 
     model = Model(events("openai", "recall", text=FIRST))
     stream = compacter().wrap(answer)(messages=talk("openai"), model="m", stream=True)
-    with pytest.raises(Down):
+    with pytest.raises(DownError):
         list(stream)
 
 
@@ -270,15 +267,13 @@ async def test_async_generator_functions_are_answered() -> None:
         for chunk in model.completion(messages, tools=tools):
             yield chunk
 
-    stream = compacter().wrap(chat)(talk("openai"))
+    stream: Any = compacter().wrap(chat)(talk("openai"))
     assert said("openai", [chunk async for chunk in stream]) == FIRST + LAST
 
 
 @pytest.mark.parametrize("streams", [True, False])
 async def test_plain_functions_of_async_programs_are_answered(streams: bool) -> None:
     """A plain function may return a coroutine or an async stream; so at its first call."""
-    from tests.kit.searching import reply
-
     by = compacter()
     by.compact(talk("openai"), model="m")
     warm = Model(events("openai", text=LAST) if streams else reply("openai"))
@@ -307,58 +302,11 @@ async def test_plain_functions_of_async_programs_are_answered(streams: bool) -> 
 # -- the vendors' clients --------------------------------------------------------------------------
 
 
-def server_of(httpx: Any, wire: str, model: Model) -> Any:
-    """A handler for requests that answers with server-sent events."""
-
-    def answer(request: Any) -> Any:
-        body = json.loads(request.content)
-        messages = body.pop(MESSAGES.get(wire, "messages"))
-        try:
-            chunks = model.completion(messages, **body)
-        except Exception as error:  # noqa: BLE001 - the refusal, as the provider writes it
-            message = f"prompt is too long: {error}"
-            return httpx.Response(400, json={"error": {"message": message, "code": 400}})
-        lines = [
-            f"event: {chunk['type']}\n" * ("type" in chunk) + f"data: {json.dumps(chunk)}\n\n"
-            for chunk in chunks
-        ]
-        return httpx.Response(
-            200, text="".join(lines), headers={"content-type": "text/event-stream"}
-        )
-
-    return httpx.MockTransport(answer)
-
-
-def client_of(wire: str, model: Model, *, asynchronous: bool = False) -> Any:
-    if wire == "gemini":
-        genai = pytest.importorskip("google.genai")
-        import httpx
-
-        transport = server_of(httpx, wire, model)
-        return genai.Client(
-            api_key="k",
-            http_options={
-                "client_args": {"transport": transport},
-                "async_client_args": {"transport": transport},
-            },
-        )
-    sdk = pytest.importorskip("anthropic" if wire == "anthropic" else "openai")
-    # One SDK has an HTTP library of its own.
-    library = next(kind.__module__ for kind in sdk.DefaultHttpxClient.__mro__[1:])
-    own: Any = import_module(library.split(".")[0])
-    prefix = "Async" if asynchronous else ""
-    name = "Anthropic" if wire == "anthropic" else "OpenAI"
-    http = getattr(own, f"{prefix}Client")(transport=server_of(own, wire, model))
-    return getattr(sdk, prefix + name)(api_key="k", http_client=http, max_retries=0)
-
-
 def opened(wire: str, client: Any) -> Any:
     """The stream that a client returns, or its awaitable."""
     if wire == "gemini":
-        models = client.aio.models if isinstance(client, tuple) else client.models
-        return models.generate_content_stream(
-            model="m", contents=talk(wire), config={"tools": [WEATHER[wire]]}
-        )
+        config = {"tools": [WEATHER[wire]]}
+        return client.models.generate_content_stream(model="m", contents=talk(wire), config=config)
     given = {MESSAGES.get(wire, "messages"): talk(wire), "tools": [WEATHER[wire]]}
     if wire == "anthropic":
         return client.messages.create(model="m", max_tokens=99, stream=True, **given)
@@ -372,7 +320,7 @@ def plain(chunk: Any) -> Any:
 
 def text_from_sdk(wire: str, chunk: Any) -> str:
     if wire == "gemini":
-        return chunk.text or ""
+        return str(chunk.text or "")
     return text_of(wire, plain(chunk))
 
 

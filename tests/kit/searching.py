@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
 from typing import Any
 
+import pytest
+
 from compacter import Compacter, Quotes
-from compacter.testing import token_limit_error
+from compacter.testing import ProviderError, token_limit_error
 
 FACT = "The spare valve is in cabinet K-7, behind the compressor."
 TALK = [
@@ -171,7 +175,7 @@ def _openai(pieces: list[str], calls: list[Any], number: int) -> list[dict[str, 
 
 def _anthropic(pieces: list[str], calls: list[Any], number: int) -> list[dict[str, Any]]:
     usage = {"input_tokens": 50, "output_tokens": 1}
-    message = {
+    message: dict[str, Any] = {
         "id": f"r{number}",
         "type": "message",
         "role": "assistant",
@@ -194,8 +198,7 @@ def _anthropic(pieces: list[str], calls: list[Any], number: int) -> list[dict[st
     for call in calls:
         text = json.dumps(call["input"])
         halves = [
-            {"type": "input_json_delta", "partial_json": half}
-            for half in ("", text[:5], text[5:])
+            {"type": "input_json_delta", "partial_json": half} for half in ("", text[:5], text[5:])
         ]
         blocks.append(({**call, "input": {}}, halves))
     for at, (block, deltas) in enumerate(blocks):
@@ -256,10 +259,7 @@ class Model:
         self.most = most
         self.requests: list[dict[str, Any]] = []
 
-    def completion(
-        self, messages: Any = None, input: Any = None, contents: Any = None, **options: Any
-    ) -> Any:
-        messages = messages or input or contents
+    def completion(self, messages: list[Any], **options: Any) -> Any:
         size = sum(len(json.dumps(message)) for message in messages)
         if size > self.most:
             raise token_limit_error(limit=self.most // 4, input_tokens=size // 4)
@@ -279,6 +279,61 @@ class Model:
 async def _passed_on(chunks: list[Any]) -> AsyncIterator[Any]:
     for chunk in chunks:
         yield chunk
+
+
+def server_of(httpx: Any, wire: str, model: Model) -> Any:
+    """A transport that answers with server-sent events for a list, else with JSON."""
+
+    def answer(request: Any) -> Any:
+        body = json.loads(request.content)
+        messages = body.pop(MESSAGES.get(wire, "messages"))
+        try:
+            found = model.completion(messages, **body)
+        except ProviderError as error:  # The refusal, as the provider writes it.
+            message = f"prompt is too long: {error}"
+            return httpx.Response(400, json={"error": {"message": message, "code": 400}})
+        found = _camel(found) if wire == "gemini" else found
+        if not isinstance(found, list):
+            return httpx.Response(200, json=found)
+        lines = [
+            (f"event: {chunk['type']}\n" if "type" in chunk else "")
+            + f"data: {json.dumps(chunk)}\n\n"
+            for chunk in found
+        ]
+        kind = {"content-type": "text/event-stream"}
+        return httpx.Response(200, text="".join(lines), headers=kind)
+
+    return httpx.MockTransport(answer)
+
+
+def _camel(value: Any) -> Any:
+    """A value of Gemini's API, with its keys as they are sent."""
+    if isinstance(value, list):
+        return [_camel(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub("_(.)", lambda found: found[1].upper(), name): _camel(each)
+        for name, each in value.items()
+    }
+
+
+def client_of(wire: str, model: Model, *, asynchronous: bool = False) -> Any:
+    """A client of the vendor's SDK whose server is the model."""
+    if wire == "gemini":
+        genai = pytest.importorskip("google.genai")
+        transport = server_of(import_module("httpx"), wire, model)
+        arguments = {"transport": transport}
+        options = {"client_args": arguments, "async_client_args": arguments}
+        return genai.Client(api_key="k", http_options=options)
+    sdk = pytest.importorskip("anthropic" if wire == "anthropic" else "openai")
+    # One SDK has an HTTP library of its own.
+    library = next(kind.__module__ for kind in sdk.DefaultHttpxClient.__mro__[1:])
+    own: Any = import_module(library.split(".")[0])
+    prefix = "Async" if asynchronous else ""
+    name = "Anthropic" if wire == "anthropic" else "OpenAI"
+    http = getattr(own, f"{prefix}Client")(transport=server_of(own, wire, model))
+    return getattr(sdk, prefix + name)(api_key="k", http_client=http, max_retries=0)
 
 
 def compacter(on_event: Any = str, **quotes: Any) -> Compacter:

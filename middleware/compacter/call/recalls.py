@@ -5,7 +5,7 @@ it.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compacter.call import streams
@@ -17,6 +17,7 @@ from compacter.lines.tool_stream import Seam, has_call, reply_of, text_beside
 from compacter.messages.fields import dig, first, word
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
+from compacter.runtime.io import Stopped
 
 if TYPE_CHECKING:
     from compacter.call.arguments import Binding, CallFacts
@@ -108,7 +109,9 @@ class Recalls:
         messages, calls = tool.calls_of(raw, form)
         if tool.NAME not in map(tool.name_of, calls):
             return None
-        if self.left and (form != "responses" or all(word(each, "type") in _TEXTUAL for each in calls)):
+        if self.left and (
+            form != "responses" or all(word(each, "type") in _TEXTUAL for each in calls)
+        ):
             self.left -= 1
             texts: list[str] = []
             for each in calls:
@@ -127,13 +130,18 @@ class Recalls:
 
 
 def answer_recalls(call: Call, raw: object) -> Flow[object]:
-    """Return the first reply that does not call ``recall``. A stream is returned as it is: see
-    `joined`.
-    """
+    """Return the first reply that does not call ``recall``; a stream is returned as it is."""
     recalls = Recalls(call)
     while (reply := (yield from recalls.follow(raw))) is not None:
         raw = reply.raw
     return raw
+
+
+async def answered(call: Call, raw: Any, world: Performer) -> Any:
+    """Return the reply to a call, or its stream, in which no call of ``recall`` is left."""
+    if world.io.asynchronous and streams.shapes(type(raw)) == ("__await__",):
+        raw = await raw
+    return joined(call, await pump(answer_recalls(call, raw), world), world)
 
 
 def joined(call: Call, raw: Any, world: Performer) -> Any:
@@ -142,70 +150,77 @@ def joined(call: Call, raw: Any, world: Performer) -> Any:
     """
     if not call.request.offers_recall or world.io.iterates not in streams.shapes(type(raw)):
         return raw
-    return streams.join(raw, lambda source: _Joined(Recalls(call), world, source).step)
+    return streams.join(raw, _Joined(Recalls(call), world))
 
 
-@dataclass(eq=False)
 class _Joined:
     """Reads the streams of one call as one. Once a reply has called a tool, its chunks are held
     until it ends, as it may call ``recall`` too.
     """
 
-    recalls: Recalls
-    world: Performer
-    source: Any
-    """The stream that is read."""
-    chunks: list[Any] = field(default_factory=list)
-    """Chunks of the present reply."""
-    held: list[Any] = field(default_factory=list)
-    """Those of them that wait for its end."""
-    ready: deque[Any] = field(default_factory=deque)
-    """Chunks for the caller."""
+    def __init__(self, recalls: Recalls, world: Performer) -> None:
+        self.recalls = recalls
+        self.world = world
+        self.form = recalls.call.request.format.name
+        self.seam = Seam()
+        self.chunks: list[Any] = []
+        """Chunks of the present reply."""
+        self.held: list[Any] = []
+        """Those of them that wait for its end."""
+        self.ready: deque[Any] = deque()
+        """Chunks for the caller."""
 
-    def __post_init__(self) -> None:
-        self.form = self.recalls.call.request.format.name
-        self.seam = Seam(self.form)
+    def begin(self, stream: Any, read: deque[Any]) -> None:
+        """Begin with a vendor's stream, some chunks of which were ``read`` already."""
+        self.stream = self.source = stream
+        self.kind: Any = type(stream)
+        self.read = read
 
-    async def step(self) -> tuple[Any, Any]:
-        """Return the next chunk, or ``END``, and the stream that it is of."""
+    async def step(self) -> Any:
+        """Return the next chunk for the caller, or ``END``."""
         io = self.world.io
-        while not self.ready:
+        while not self.ready and self.source is not None:
             try:
-                chunk = await io.call(io.step, self.source, streams.END)
-                if chunk is streams.END:
-                    if not self.chunks:
-                        break
-                    await self._end()
+                self._take(
+                    streams.taken(self.read)
+                    if self.read
+                    else await io.call(getattr(self.kind, io.iterates), self.source)
+                )
+            except (Stopped, StopAsyncIteration):
+                await self._end()
             except Exception as error:
                 self.world.note_late(error)
                 raise
-            if chunk is not streams.END:
-                self._take(chunk)
-        return (self.ready.popleft() if self.ready else streams.END), self.source
+        return self.ready.popleft() if self.ready else streams.END
 
     def _take(self, chunk: Any) -> None:
         self.chunks.append(chunk)
-        if self.held or (self.recalls.left >= 0 and has_call(chunk, self.form)):
+        if self.held or (self.recalls.left >= 0 and has_call(chunk)):
             self.held.append(chunk)
         else:
             self._pass_on(chunk)
 
     async def _end(self) -> None:
-        """Pass on what was held, or begin with the stream that follows."""
+        """Pass on what was held, and turn to the stream that follows, if any does. ``close`` then
+        closes that one.
+        """
         raw = reply_of(self.chunks, self.form) if self.held else None
         reply = await pump(self.recalls.follow(raw), self.world)
         for chunk in self.held:
             self._pass_on(chunk if reply is None else text_beside(chunk))
         self.chunks = []
         self.held = []
-        if reply is not None:
-            self.seam.begin()
-            self.source = streams.core(reply.raw)
+        self.seam.begin()
+        self.source = None if reply is None else streams.core(reply.raw)
+        self.kind = type(self.source)
+        for name in ("close", "aclose"):
+            if hasattr(self.source, name):
+                self.stream.__dict__[name] = getattr(self.source, name)
 
     def _pass_on(self, chunk: Any) -> None:
-        chunk = None if chunk is None else self.seam.fit(chunk)
-        if chunk is not None:
-            self.ready.append(chunk)
+        fitting = None if chunk is None else self.seam.fit(chunk)
+        if fitting is not None:
+            self.ready.append(fitting)
 
 
 def _search(call: Call, each: object) -> Flow[str]:

@@ -141,6 +141,11 @@ def _take(stream: Any) -> Any:
         if on_error is None:
             _restore(stream)
         return END
+    return taken(held)
+
+
+def taken(held: deque[Any]) -> Any:
+    """Return the next chunk that was read already, or raise the exception that came next."""
     chunk = held.popleft()
     if isinstance(chunk, Exception):
         raise chunk
@@ -229,69 +234,33 @@ _PASSED_ON: Mapping[str, Callable[..., Any]] = {
 _JOINED = "_compacter_joined"
 
 
-def join(stream: Any, reader: Callable[[Any], Callable[[], Awaitable[tuple[Any, Any]]]]) -> Any:
-    """Return the vendor's stream so that it yields other chunks.
-
-    Args:
-        stream: A stream that `opened` has returned.
-        reader: Takes the stream of the provider's own chunks, and returns a function that returns
-            the next chunk, or ``END``, with the stream that is being read.
+def join(stream: Any, joined: Any) -> Any:
+    """Return the vendor's stream, which `opened` has returned, so that it yields the chunks of the
+    steps of ``joined``.
     """
     inner = core(stream)
     if inner is not stream:
-        stream._raw_stream = join(inner, reader)  # noqa: SLF001 - as above
+        stream._raw_stream = join(inner, joined)  # noqa: SLF001 - as above
         return stream
     if _HELD not in getattr(stream, "__dict__", ()):
         stream = replay(stream, deque())
     held, _ = stream.__dict__[_HELD]
     _restore(stream)
-    source = _Source(stream, held)
+    joined.begin(stream, held)
     with_special_methods(stream, _those_of(stream, _JOINING))
-    stream.__dict__[_JOINED] = reader(source)
+    stream.__dict__[_JOINED] = joined
     return stream
 
 
-class _Source:
-    """A stream as its own class reads it, behind the chunks that were read already."""
-
-    def __init__(self, stream: Any, held: deque[Any]) -> None:
-        self._stream = stream
-        self._held = held
-        self._kind: Any = type(stream)
-
-    def _taken(self) -> Any:
-        chunk = self._held.popleft() if self._held else END
-        if isinstance(chunk, Exception):
-            raise chunk
-        return chunk
-
-    def __next__(self) -> Any:
-        chunk = self._taken()
-        return self._kind.__next__(self._stream) if chunk is END else chunk
-
-    async def __anext__(self) -> Any:
-        chunk = self._taken()
-        return await self._kind.__anext__(self._stream) if chunk is END else chunk
-
-
-def _turn_to(stream: Any, step: tuple[Any, Any]) -> Any:
-    """Return the chunk of a step; ``close`` of the stream closes the one that is being read."""
-    chunk, source = step
-    for name in ("close", "aclose"):
-        if hasattr(source, name):
-            stream.__dict__[name] = getattr(source, name)
-    return chunk
-
-
 def _next_joined(self: Any) -> Any:
-    chunk = _turn_to(self, run(self.__dict__[_JOINED]()))
+    chunk = run(self.__dict__[_JOINED].step())
     if chunk is END:
         raise StopIteration
     return chunk
 
 
 async def _anext_joined(self: Any) -> Any:
-    chunk = _turn_to(self, await self.__dict__[_JOINED]())
+    chunk = await self.__dict__[_JOINED].step()
     if chunk is END:
         raise StopAsyncIteration
     return chunk

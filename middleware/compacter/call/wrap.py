@@ -18,7 +18,7 @@ from compacter.call.call import Call
 from compacter.call.log import outside
 from compacter.call.perform import Performer
 from compacter.call.pump import pump
-from compacter.call.recalls import answer_recalls, fault_of, joined, with_recall
+from compacter.call.recalls import answered, fault_of, joined, with_recall
 from compacter.call.request import Request, may_be_cut
 from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
 from compacter.call.warm import wait_until_warm
@@ -264,7 +264,7 @@ class WrappedFunction:
         note = ""
         try:
             raw = await pump(call.complete() if reply is None else call.recover(reply), world)
-            raw = await self._answer(call, raw, world)
+            raw = await answered(call, raw, world)
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -282,18 +282,12 @@ class WrappedFunction:
                 world.io = ASYNC
                 raw = self._wrap_result(shapes, raw, args, kwargs)
                 is_stream = ASYNC.iterates in shapes
-                return joined(call, raw, world) if is_stream else self._answer(call, raw, world)
+                return joined(call, raw, world) if is_stream else answered(call, raw, world)
             self._install(world, call.request)
             return raw
         finally:
             world.close()
         return await self._end(io, args, kwargs, world.last, note)
-
-    async def _answer(self, call: Call, raw: Any, world: Performer) -> Any:
-        """Return the reply, or its stream, in which no call of ``recall`` is left."""
-        if streams.shapes(type(raw)) == ("__await__",) and world.io.asynchronous:
-            raw = await raw
-        return joined(call, await pump(answer_recalls(call, raw), world), world)
 
     async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
         """Return or raise the wrapped function's last reply, with a note and without compacter's

@@ -1,5 +1,5 @@
-"""Streams in which a model calls ``recall``: the reply that chunks add up to, and how the chunks
-of the next reply continue those of the last one.
+"""Streams in which a model calls ``recall``: the reply that chunks add up to, and how the chunks of
+the next reply continue those before.
 """
 
 from __future__ import annotations
@@ -9,117 +9,102 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from compacter.lines.tool import is_call
-from compacter.messages.fields import Json, dig, field, json_text, listed, replaced, word
+from compacter.messages.fields import Json, dig, field, first, json_text, listed, replaced, word
 
+_PARTS = "candidates.0.content.parts"
 # Where a chunk has its calls, among other things.
-_CHUNKS = {
-    "openai": "choices.0.delta.tool_calls",
-    "anthropic": "content_block",
-    "responses": "item",
-    "gemini": "candidates.0.content.parts",
-}
+_CALLS = ("choices.0.delta.tool_calls", "content_block", "item", _PARTS)
 # Members of a delta that are not pieces of a text.
 _WHOLE = frozenset({"id", "type", "role", "index", "name"})
 # Events with which a reply begins.
-_BEGINNING = frozenset(
-    {"message_start", "response.created", "response.in_progress", "response.queued"}
-)
+_BEGINNING = ("message_start", "response.created", "response.in_progress", "response.queued")
+_DONE = "response.output_item.done"
 
 
-def has_call(chunk: Json, wire_format: str) -> bool:
+def has_call(chunk: Json) -> bool:
     """Return whether a chunk begins a call that the program has to answer."""
-    return any(map(is_call, listed(dig(chunk, _CHUNKS[wire_format]))))
+    return any(map(is_call, listed(first(chunk, _CALLS))))
 
 
 def reply_of(chunks: Sequence[Json], wire_format: str) -> Json:
     """Return the reply that the chunks of a whole stream add up to."""
     if wire_format == "responses":
-        done = (chunk for chunk in chunks if word(chunk, "type") == "response.output_item.done")
-        return {"output": [field(chunk, "item") for chunk in done]}
+        return {
+            "output": [field(chunk, "item") for chunk in chunks if word(chunk, "type") == _DONE]
+        }
     if wire_format == "gemini":
-        parts = [part for chunk in chunks for part in listed(dig(chunk, _CHUNKS["gemini"]))]
+        parts = [part for chunk in chunks for part in listed(dig(chunk, _PARTS))]
         # An empty text ends many streams, and no request may have one.
         filled = [part for part in parts if json_text(part) not in ('{"text": ""}', "{}")]
         return {"candidates": [{"content": {"role": "model", "parts": filled}}]}
-    if wire_format == "anthropic":
-        return {"content": _blocks(chunks)}
-    message: dict[str, Json] = {"role": "assistant", "content": None}
+    whole: dict[str, Json] = {"role": "assistant"}
     for chunk in chunks:
-        _add(message, _plain(dig(chunk, "choices.0.delta")))
-    for call in listed(message.get("tool_calls")):
-        call.pop("index", None)
-    return {"choices": [{"message": message}]}
-
-
-def _blocks(chunks: Sequence[Json]) -> list[dict[str, Json]]:
-    """Return the content of Anthropic's reply."""
-    blocks: dict[int, dict[str, Json]] = {}
-    for chunk in chunks:
-        if field(chunk, "content_block") is not None:
-            blocks[field(chunk, "index")] = _plain(field(chunk, "content_block"))
-        elif word(chunk, "type") == "content_block_delta":
-            delta = _plain(field(chunk, "delta"))
-            # A citation is of use to readers only.
-            kept = {name: delta[name] for name in delta if name not in ("type", "citation")}
-            _add(blocks.setdefault(field(chunk, "index"), {}), kept)
-    for block in blocks.values():
+        _add(whole, _delta(chunk))
+    blocks = listed(whole.get("tool_calls") or whole.get("content"))
+    for block in blocks if wire_format == "anthropic" or "tool_calls" in whole else ():
+        del block["index"]
         if arguments := block.pop("partial_json", ""):
             with suppress(ValueError):  # The reply was cut off.
                 block["input"] = json.loads(arguments)
-    return [*blocks.values()]
+    return {"message": {"content": None, **whole}, "content": blocks}
 
 
-def _plain(thing: Json) -> dict[str, Json]:
-    """Return a copy of an object, of dicts, lists and texts alone."""
-    plain: dict[str, Json] = json.loads(json_text(thing) or "{}")
-    return plain
+def _delta(chunk: Json) -> dict[str, Json]:
+    """Return what a chunk adds to the message; one of Anthropic's adds to a block."""
+    block = field(chunk, "content_block")
+    delta: dict[str, Json] = json.loads(
+        json_text(first(chunk, ("choices.0.delta", "content_block", "delta"))) or "{}"
+    )
+    index = field(chunk, "index")
+    if index is None:
+        return delta if field(chunk, "choices") else {}
+    # A citation is of use to readers only.
+    dropped = () if block else ("type", "citation")
+    return {"content": [{**{n: v for n, v in delta.items() if n not in dropped}, "index": index}]}
 
 
 def _add(whole: dict[str, Json], delta: Mapping[str, Json]) -> None:
-    """Add a delta to what came before: texts and lists are continued, and so are those objects in a
-    list whose index and id are the same.
+    """Add a delta to what came before: texts are continued, and so are objects in a list whose
+    index and id are the same.
     """
     for name, value in delta.items():
         old = whole.get(name)
-        if value is None:
+        if not value and old:
             continue
-        if isinstance(value, dict) and isinstance(old, dict):
+        if isinstance(old, dict):
             _add(old, value)
         elif isinstance(value, list):
             items = whole[name] = old or []
             for item in value:
-                same = next((one for one in items if _is_continued(one, item)), None)
-                if same is None:
-                    items.append(item)
-                else:
-                    _add(same, item)
-        elif isinstance(value, str) and isinstance(old, str) and name not in _WHOLE:
+                _add_item(items, item)
+        elif isinstance(old, str) and name not in _WHOLE:
             whole[name] = old + value
-        elif value or not old:
+        else:
             whole[name] = value
 
 
-def _is_continued(one: Json, item: Json) -> bool:
-    """Return whether an object of a list is continued by another one of a later chunk."""
-    is_same = field(one, "index") == field(item, "index") and isinstance(one, dict)
-    return is_same and field(item, "id") in (None, "", field(one, "id"))
+def _add_item(items: list[Json], item: Json) -> None:
+    """Add an object to a list, or to the one in it that it continues."""
+    for one in items:
+        if one.get("index") == item.get("index") and item.get("id") in (None, "", one.get("id")):
+            _add(one, item)
+            return
+    items.append(item)
 
 
 def text_beside(chunk: Json) -> Json:
     """Return a copy of a chunk without its calls; ``None`` if it has no text beside them."""
-    for choice in listed(field(chunk, "choices")):
-        delta = field(choice, "delta")
-        if field(delta, "content"):
-            delta = replaced(delta, tool_calls=None)
-            return replaced(chunk, choices=[replaced(choice, delta=delta, finish_reason=None)])
-    for candidate in listed(field(chunk, "candidates")):
-        content = field(candidate, "content")
-        parts = [part for part in listed(field(content, "parts")) if field(part, "text")]
-        if parts:
-            content = replaced(content, parts=parts)
-            candidate = replaced(candidate, content=content, finish_reason=None)
-            return replaced(chunk, candidates=[candidate])
-    return None
+    delta = dig(chunk, "choices.0.delta")
+    if field(delta, "content"):
+        delta = replaced(delta, tool_calls=None)
+        choice = replaced(dig(chunk, "choices.0"), delta=delta, finish_reason=None)
+        return replaced(chunk, choices=[choice])
+    parts = [part for part in listed(dig(chunk, _PARTS)) if field(part, "text")]
+    if not parts:
+        return None
+    content = replaced(dig(chunk, "candidates.0.content"), parts=parts)
+    candidate = replaced(dig(chunk, "candidates.0"), content=content, finish_reason=None)
+    return replaced(chunk, candidates=[candidate])
 
 
 class Seam:
@@ -127,53 +112,46 @@ class Seam:
     numbers of its own.
     """
 
-    def __init__(self, wire_format: str) -> None:
-        self._index = "output_index" if wire_format == "responses" else "index"
+    def __init__(self) -> None:
         self._is_later = False
         # Number of blocks or items before this reply, and up to here.
         self._start = self._end = 0
-        self._id: Json = None
-        self._sequence: Json = None
-        # Items of earlier replies, and of this one.
+        self._first: Json = None
+        self._sequence = 0
         self._items: list[Json] = []
-        self._made: list[Json] = []
 
     def begin(self) -> None:
         """Begin with the next reply."""
         self._is_later = True
         self._start = self._end
-        self._items += self._made
-        self._made = []
 
     def fit(self, chunk: Json) -> Json:
         """Return a chunk as the caller gets it; ``None`` if it begins another reply."""
         kind = word(chunk, "type")
         if self._is_later and kind in _BEGINNING:
             return None
+        self._first = self._first or chunk
+        if kind == _DONE:
+            self._items.append(field(chunk, "item"))
         updates: dict[str, Json] = {}
-        index = field(chunk, self._index)
-        if type(index) is int:
-            updates[self._index] = index + self._start
-            self._end = max(self._end, index + self._start + 1)
-        if kind == "response.output_item.done":
-            self._made.append(field(chunk, "item"))
-        sequence = field(chunk, "sequence_number")
-        if type(sequence) is int:
-            self._sequence = self._sequence + 1 if self._is_later else sequence
-            updates["sequence_number"] = self._sequence
-        response = field(chunk, "response")
-        if response is not None:
-            output = [*self._items, *listed(field(response, "output"))]
-            updates["response"] = replaced(response, output=output)
-        choices = listed(field(chunk, "choices"))
-        if choices or self._id:
-            self._id = self._id or field(chunk, "id")
-            updates.update(id=self._id, choices=[*map(_without_role, choices)])
+        for name in ("index", "output_index"):
+            index = field(chunk, name)
+            if type(index) is int:
+                updates[name] = index + self._start
+                self._end = max(self._end, updates[name] + 1)
+        if kind.startswith("response."):
+            self._sequence += 1
+            updates["sequence_number"] = (
+                self._sequence + (field(self._first, "sequence_number") or 0) - 1
+            )
+            if field(chunk, "response") is not None:
+                updates["response"] = replaced(field(chunk, "response"), output=self._items)
+        if field(chunk, "choices") is not None:
+            choices = [_without_role(choice) for choice in field(chunk, "choices")]
+            updates = {"id": field(self._first, "id"), "choices": choices}
         return replaced(chunk, **updates) if self._is_later and updates else chunk
 
 
 def _without_role(choice: Json) -> Json:
     delta = field(choice, "delta")
-    if not field(delta, "role"):
-        return choice
-    return replaced(choice, delta=replaced(delta, role=None))
+    return replaced(choice, delta=replaced(delta, role=None)) if field(delta, "role") else choice
