@@ -215,6 +215,7 @@ def asked_of(client: Any, wire: str, **options: Any) -> Any:
     [
         ("openai", {"n": 2}),
         ("responses", {"background": True}),
+        ("responses", {"store": False}),
         ("gemini", {"candidate_count": 2}),
         ("gemini", {"response_mime_type": "application/json"}),
         ("gemini", {"cached_content": "cachedContents/1"}),
@@ -226,6 +227,14 @@ def test_there_is_no_tool_beside_what_excludes_it(wire: str, options: dict[str, 
     model = Model(reply(wire))
     asked_of(compacter().wrap(client_of(wire, model)), wire, **options)
     assert "recall" not in json.dumps(model.requests[0])
+
+
+def test_a_response_that_is_not_stored_needs_its_reasoning() -> None:
+    """Then the call goes back with it."""
+    model = Model(reply("responses", "recall"), reply("responses"))
+    client = compacter().wrap(client_of("responses", model))
+    options = {"store": False, "include": ["reasoning.encrypted_content"]}
+    assert "K-7." in asked_of(client, "responses", **options).output_text
 
 
 def test_a_call_that_a_text_cannot_answer_is_asked_for_again() -> None:

@@ -22,6 +22,7 @@ from tests.kit.searching import (
     talk,
 )
 
+from compacter import CompactionEvent
 from compacter.testing import token_limit_error
 
 FIRST = "Let me look. "
@@ -247,6 +248,27 @@ def test_an_error_after_the_search_reaches_the_reader() -> None:
     stream = compacter().wrap(answer)(messages=talk("openai"), model="m", stream=True)
     with pytest.raises(DownError):
         list(stream)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_limit_that_ends_a_stream_is_noted_for_the_next_call(number: int) -> None:
+    """In the first reply and in one that follows a search, as in any stream."""
+    said_too_long = token_limit_error(limit=300, input_tokens=1_000)
+
+    def breaking(chunks: list[Any]) -> Any:
+        yield from chunks[:-1]
+        raise said_too_long
+
+    replies: list[Any] = [events("openai", "recall", text=FIRST), events("openai", text=LAST)]
+    replies[number] = breaking(events("openai", text=LAST))
+    model = Model(*replies[: number + 1], events("openai", text=LAST))
+    told: list[Any] = []
+    chat = compacter(told.append).wrap(model.streaming)
+    with pytest.raises(type(said_too_long)):
+        list(chat(messages=talk("openai"), model="m"))
+    before = len(told)
+    list(chat(messages=talk("openai"), model="m"))
+    assert any(isinstance(event, CompactionEvent) for event in told[before:])
 
 
 def test_generator_functions_are_answered() -> None:

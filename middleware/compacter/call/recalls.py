@@ -34,6 +34,8 @@ _FORMATS = ("openai", "anthropic", "responses", "gemini")
 _UNREADABLE = ("extra_headers.X-Stainless-Raw-Response", "background")
 # Options of Gemini with which it refuses another tool.
 _ALONE = ("cached_content", "response_mime_type", "response_schema", "response_json_schema")
+# A response that OpenAI does not store can be continued only with its reasoning.
+_SEALED = "reasoning.encrypted_content"
 _UNABLE = (
     "Quotes(tool=True) is for chat completions, Anthropic's messages, OpenAI's responses and "
     "Gemini's contents, and for functions that take tools= and return the provider's reply or "
@@ -69,6 +71,7 @@ def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tup
         or (type(count) is int and count > 1)
         or not isinstance(tools, (list, tuple))
         or tool.NAME in tool.names_of(tools)
+        or (options.get("store") is False and _SEALED not in (options.get("include") or ()))
         or (form == "gemini" and (first(options, _ALONE) or not all(map(_is_function, tools))))
     ):
         return ()
