@@ -229,6 +229,14 @@ def test_there_is_no_tool_beside_what_excludes_it(wire: str, options: dict[str, 
     assert "recall" not in json.dumps(model.requests[0])
 
 
+def test_a_function_with_geminis_config_gets_no_tool() -> None:
+    """It would pass ``tools`` on, which ``generate_content`` does not take."""
+    model = Model(reply("gemini"))
+    call = wrapped(model, "gemini")
+    assert "K-7." in json.dumps(call(messages=talk("gemini"), model="m", config={}))
+    assert "tools" not in model.requests[0]
+
+
 def test_a_response_that_is_not_stored_needs_its_reasoning() -> None:
     """Then the call goes back with it."""
     model = Model(reply("responses", "recall"), reply("responses"))

@@ -79,7 +79,7 @@ async def test_async_streams_are_answered_alike(wire: str) -> None:
     """Sync and async programs have one logic."""
     model = Model(events(wire, "recall", text=FIRST), events(wire, text=LAST, number=1))
     call = compacter().wrap(model.astreaming, wire_format=wire)
-    stream = await call(messages=talk(wire), model="m")
+    stream = await call(messages=talk(wire), model="m", tools=[WEATHER[wire]])
     assert said(wire, [chunk async for chunk in stream]) == FIRST + LAST
     assert FACT in json.dumps(model.requests[1]["messages"])
 

@@ -20,7 +20,9 @@ from compacter.messages.replies import Reply
 from compacter.runtime.io import Stopped
 
 if TYPE_CHECKING:
-    from compacter.call.arguments import Binding, CallFacts
+    from collections.abc import Sequence
+
+    from compacter.call.arguments import Binding, CallFacts, Options
     from compacter.call.call import Call
     from compacter.call.perform import Performer
     from compacter.lines.passages import Quotes
@@ -72,17 +74,19 @@ def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tup
         or not isinstance(tools, (list, tuple))
         or tool.NAME in tool.names_of(tools)
         or (options.get("store") is False and _SEALED not in (options.get("include") or ()))
-        or (form == "gemini" and (first(options, _ALONE) or not all(map(_is_function, tools))))
+        or (form == "gemini" and not _fits_gemini(binding, options, tools))
     ):
         return ()
     return (*tools, tool.definition(form))
 
 
-def _is_function(of_gemini: object) -> bool:
-    """Return whether an entry of Gemini's tools declares functions; beside its own tools, such as a
-    search, Gemini refuses them.
+def _fits_gemini(binding: Binding, options: Options, tools: Sequence[object]) -> bool:
+    """Return whether Gemini takes another tool beside these options, and a user's function takes it
+    in ``tools``; Gemini's own are in ``config``.
     """
-    return callable(of_gemini) or bool(dig(of_gemini, "function_declarations"))
+    is_taken = binding.vendors or "tools" in {**binding.declared, **options}
+    functions = (callable(each) or dig(each, "function_declarations") for each in tools)
+    return is_taken and not first(options, _ALONE) and all(functions)
 
 
 @dataclass(eq=False)
