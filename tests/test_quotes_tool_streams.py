@@ -204,6 +204,32 @@ def test_reasoning_goes_back_with_the_call() -> None:
     assert "index" not in call["tool_calls"][0]
 
 
+@pytest.mark.parametrize("index", [0, None])
+def test_whole_calls_without_numbers_are_told_apart(index: int | None) -> None:
+    """Gemini's and Ollama's servers send each call in one piece, and number none or all 0."""
+    chunks = events("openai", text=FIRST)
+    for name in ("recall", "recall"):
+        call = {"id": f"c{len(chunks)}", "function": {"name": name, "arguments": '{"query": "K"}'}}
+        call = {**call, **({} if index is None else {"index": index})}
+        chunks.insert(-1, {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+    model = Model(chunks, events("openai", text=LAST))
+    assert said("openai", stream_of("openai", model)) == FIRST + LAST
+    call, *results = model.requests[1]["messages"][-3:]
+    assert [each["id"] for each in call["tool_calls"]] == ["c5", "c6"]
+    assert [each["tool_call_id"] for each in results] == ["c5", "c6"]
+    assert {each["function"]["arguments"] for each in call["tool_calls"]} == {'{"query": "K"}'}
+
+
+def test_a_call_that_was_cut_off_is_answered() -> None:
+    """Its arguments are no JSON; the model is told that it gave no query."""
+    whole = events("anthropic", "recall")
+    pieces = [chunk.get("delta", {}).get("partial_json") for chunk in whole]
+    end = max(at for at, piece in enumerate(pieces) if piece)
+    model = Model([*whole[:end], *whole[end + 1 :]], events("anthropic", text=LAST))
+    assert said("anthropic", stream_of("anthropic", model)) == LAST
+    assert "No query" in json.dumps(model.requests[1]["messages"][-1])
+
+
 def test_an_abandoned_stream_is_closed() -> None:
     """``close`` ends whichever reply is being read."""
     closed: list[int] = []
@@ -246,8 +272,9 @@ def test_an_error_after_the_search_reaches_the_reader() -> None:
 
     model = Model(events("openai", "recall", text=FIRST))
     stream = compacter().wrap(answer)(messages=talk("openai"), model="m", stream=True)
-    with pytest.raises(DownError):
+    with pytest.raises(DownError) as caught:
         list(stream)
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -186,18 +186,20 @@ class _Joined:
     async def step(self) -> Any:
         """Return the next chunk for the caller, or ``END``."""
         io = self.world.io
+        read = self.read
         while not self.ready and self.source is not None:
             try:
-                self._take(
-                    streams.taken(self.read)
-                    if self.read
-                    else await io.call(getattr(self.kind, io.iterates), self.source)
-                )
+                step = getattr(self.kind, io.iterates)
+                chunk = streams.taken(read) if read else await io.call(step, self.source)
             except (Stopped, StopAsyncIteration):
-                await self._end()
+                chunk = streams.END
             except Exception as error:
                 self.world.note_late(error)
                 raise
+            if chunk is streams.END:
+                await self._end()
+            else:
+                self._take(chunk)
         return self.ready.popleft() if self.ready else streams.END
 
     def _take(self, chunk: Any) -> None:

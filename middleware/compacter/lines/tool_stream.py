@@ -42,7 +42,7 @@ def reply_of(chunks: Sequence[Json], wire_format: str) -> Json:
         _add(whole, _delta(chunk))
     blocks = listed(whole.get("tool_calls") or whole.get("content"))
     for block in blocks if wire_format == "anthropic" or "tool_calls" in whole else ():
-        del block["index"]
+        block.pop("index", None)
         if arguments := block.pop("partial_json", ""):
             with suppress(ValueError):  # The reply was cut off.
                 block["input"] = json.loads(arguments)
@@ -51,16 +51,15 @@ def reply_of(chunks: Sequence[Json], wire_format: str) -> Json:
 
 def _delta(chunk: Json) -> dict[str, Json]:
     """Return what a chunk adds to the message; one of Anthropic's adds to a block."""
-    block = field(chunk, "content_block")
-    delta: dict[str, Json] = json.loads(
-        json_text(first(chunk, ("choices.0.delta", "content_block", "delta"))) or "{}"
-    )
+    found = first(chunk, ("choices.0.delta", "content_block", "delta"))
+    delta: dict[str, Json] = json.loads(json_text(found) or "{}")
     index = field(chunk, "index")
     if index is None:
         return delta if field(chunk, "choices") else {}
-    # A citation is of use to readers only.
-    dropped = () if block else ("type", "citation")
-    return {"content": [{**{n: v for n, v in delta.items() if n not in dropped}, "index": index}]}
+    if field(chunk, "content_block") is None:
+        delta.pop("type", None)
+        delta.pop("citation", None)  # It is of use to readers only.
+    return {"content": [{**delta, "index": index}]}
 
 
 def _add(whole: dict[str, Json], delta: Mapping[str, Json]) -> None:
@@ -68,25 +67,23 @@ def _add(whole: dict[str, Json], delta: Mapping[str, Json]) -> None:
     index and id are the same.
     """
     for name, value in delta.items():
-        old = whole.get(name)
-        if not value and old:
-            continue
-        if isinstance(old, dict):
-            _add(old, value)
-        elif isinstance(value, list):
-            items = whole[name] = old or []
-            for item in value:
-                _add_item(items, item)
-        elif isinstance(old, str) and name not in _WHOLE:
-            whole[name] = old + value
-        else:
-            whole[name] = value
+        match whole.get(name), value:
+            case dict() as old, dict():
+                _add(old, value)
+            case list() as old, list():
+                for item in value:
+                    _add_item(old, item)
+            case str() as old, str() if name not in _WHOLE:
+                whole[name] = old + value
+            case old, _ if value or not old:
+                whole[name] = value
 
 
 def _add_item(items: list[Json], item: Json) -> None:
     """Add an object to a list, or to the one in it that it continues."""
-    for one in items:
-        if one.get("index") == item.get("index") and item.get("id") in (None, "", one.get("id")):
+    key = field(item, "id")
+    for one in items if isinstance(item, dict) else ():
+        if field(one, "index") == field(item, "index") and (not key or key == field(one, "id")):
             _add(one, item)
             return
     items.append(item)
