@@ -245,6 +245,22 @@ def test_a_response_that_is_not_stored_needs_its_reasoning() -> None:
     assert "K-7." in asked_of(client, "responses", **options).output_text
 
 
+def test_a_result_is_of_its_call() -> None:
+    """Gemini pairs by names, and a custom tool of OpenAI's has results of its own type."""
+    model = Model(reply("gemini", "weather", "recall"), reply("gemini"))
+    wrapped(model, "gemini")(messages=talk("gemini"), model="m", tools=[WEATHER["gemini"]])
+    parts = model.requests[1]["messages"][-1]["parts"]
+    assert [part["function_response"]["name"] for part in parts] == ["weather", "recall"]
+
+    first = reply("responses", "recall")
+    custom = {"type": "custom_tool_call", "id": "x", "call_id": "x1", "name": "sh", "input": "ls"}
+    first["output"].append(custom)
+    model = Model(first, reply("responses"))
+    wrapped(model, "responses")(messages=TALK, model="m")
+    result = model.requests[1]["messages"][-1]
+    assert (result["type"], result["call_id"]) == ("custom_tool_call_output", "x1")
+
+
 def test_a_call_that_a_text_cannot_answer_is_asked_for_again() -> None:
     """The model is asked once more without the tool, and the caller gets that call."""
     first = reply("responses", "recall")

@@ -436,5 +436,8 @@ async def test_the_async_helper_adds_up_one_reply() -> None:
     client = compacter().wrap(client_of("anthropic", model, asynchronous=True))
     given: Any = talk("anthropic")
     async with client.messages.stream(model="m", max_tokens=99, messages=given) as stream:
+        read = [event async for event in stream]
         message = await stream.get_final_message()
+    assert "".join(event.text for event in read if event.type == "text") == FIRST + LAST
+    assert len([event for event in read if event.type == "content_block_stop"]) == 4
     assert [block.text for block in message.content if block.type == "text"] == [FIRST, LAST]

@@ -69,7 +69,7 @@ def query_of(call: Json) -> str:
 def result(call: Json, text: str, wire_format: FormatName) -> dict[str, Json]:
     """Return the message with the result of a call."""
     key: Json = first(first(call, _CALLS), _IDS)
-    kind = word(call, "type") or "function_call"
+    kind = "custom_tool_call" if word(call, "type") == "custom_tool_call" else "function_call"
     # Gemini's ids are optional, and the API refuses one that the call does not have.
     key_of_gemini = {"id": key} if key else {}
     response = {**key_of_gemini, "name": name_of(call), "response": {"result": text}}
