@@ -146,8 +146,8 @@ def test_the_last_request_that_is_allowed_has_no_quotes(max_retries: int) -> Non
     history = [
         {
             "role": role,
-            "content": (f"{said} {number}: captain Miller{number} has the depth of Pier{number}. ")
-            * 6,
+            "content": f"{said} {number}: captain Miller{number} has the depth of Pier{number}. "
+            + "The wind was low, and nobody came to the quay. " * 6,
         }
         for number in range(14)
         for role, said in (("user", "Question"), ("assistant", "Answer"))

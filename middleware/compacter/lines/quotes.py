@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from compacter.lines.asks import CAPITAL, is_asking, terms
+from compacter.lines.asks import CAPITAL, is_asking, is_question, terms
 from compacter.lines.frame import NOTE, Quotation, frame, line_of
 from compacter.lines.passages import Passage
 from compacter.lines.talk import Pick, Talk
 from compacter.lines.weight import OF_PROSE, tokens
 from compacter.lines.words import keys, rarity
 
-# Least evidence of a sentence that asks, and of another one; see `Quoter._search`. The latter are
-# used only if no sentence asks so clearly.
-_LEAST_ASKED = 0.95
+# Least evidence of a sentence that asks, and of another one; see `Quoter._search`.
+_LEAST_ASKED = 1.0
 _LEAST_SAID = 0.95
 # Fewest words that a line shares with a sentence that does not ask.
 _FEWEST_SAID = 2
+# Number of lines that have a word that is still rare.
+_FEW = 3
 # Smallest score of a line, as a share of the best one's.
 _WORTH = 0.4
 # Share of the best score from which a line fits as well.
@@ -57,6 +58,14 @@ _ABOUT = 0.18
 _SAME = 0.85
 # Most lines with a name that is enough by itself.
 _VERY_RARE = 2
+
+
+# The kinds of sentences, of which the first that is clear is answered.
+_KINDS: tuple[tuple[Callable[[str], bool], float], ...] = (
+    (is_question, _LEAST_ASKED),
+    (is_asking, _LEAST_ASKED),
+    (bool, _LEAST_SAID),
+)
 
 
 class Quoter:
@@ -103,11 +112,13 @@ class Quoter:
         """
         asked = list(asked)
         self._topic.update(*map(keys, asked))
-        searches = [(is_asking(sentence), *self._search(sentence)) for sentence in asked]
+        searches = [(sentence, *self._search(sentence)) for sentence in asked]
         clear: list[Mapping[Pick, float]] = []
-        for asks, least in ((True, _LEAST_ASKED), (False, _LEAST_SAID)):
+        for is_kind, least in _KINDS:
             clear = clear or [
-                shares for kind, evidence, shares in searches if kind is asks and evidence >= least
+                shares
+                for sentence, evidence, shares in searches
+                if is_kind(sentence) and evidence >= least
             ]
         worth: dict[Pick, float] = {}
         for number, score in (scores or {}).items():
@@ -136,7 +147,6 @@ class Quoter:
             hits = [hit for hit in hits if hit.held]
         score = hits[0].score if hits else 0.0
         worth = {hit.pick: share for hit in hits if (share := hit.score / score) >= _WORTH}
-        rare = rarity(2, found.size)
         if len(found.hits[0].held) < _FEWEST_SAID and not is_asking(sentence):
             return 0.0, {}
         # Words that as many lines have mean none of them.
@@ -147,7 +157,8 @@ class Quoter:
         if said_before and not is_asking(sentence):
             return 0.0, {}
         rarest = max(hits[0].held.values(), default=0.0) if is_asking(sentence) else 0.0
-        return max(rarest, score * math.sqrt(score / max(score, found.weight))) / rare, worth
+        clear = score * math.sqrt(score / max(score, found.weight)) / rarity(2, found.size)
+        return max(rarest / rarity(_FEW, found.size), clear), worth
 
     # -- a task ------------------------------------------------------------------------------------
 
@@ -210,8 +221,9 @@ class Quoter:
         # A line that only repeats the sentence, with another name, is another task.
         asked = frozenset(said)
         others = {pick for pick in picks if not self._repeats(pick, asked)}
+        # The exact sum: the order of words in a set differs from process to process.
         shared = {
-            pick: sum(weights.get(word, 0.0) for word in talk.said[pick[0]].stems(pick[1]))
+            pick: math.fsum(weights.get(word, 0.0) for word in talk.said[pick[0]].stems(pick[1]))
             for pick in picks
         }
         for name, every in lines.items():
