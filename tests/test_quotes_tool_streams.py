@@ -209,9 +209,10 @@ def test_whole_calls_without_numbers_are_told_apart(index: int | None) -> None:
     """Gemini's and Ollama's servers send each call in one piece, and number none or all 0."""
     chunks = events("openai", text=FIRST)
     for name in ("recall", "recall"):
-        call = {"id": f"c{len(chunks)}", "function": {"name": name, "arguments": '{"query": "K"}'}}
-        call = {**call, **({} if index is None else {"index": index})}
-        chunks.insert(-1, {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+        function = {"name": name, "arguments": '{"query": "K"}'}
+        made: dict[str, Any] = {"id": f"c{len(chunks)}", "function": function}
+        made |= {} if index is None else {"index": index}
+        chunks.insert(-1, {"choices": [{"index": 0, "delta": {"tool_calls": [made]}}]})
     model = Model(chunks, events("openai", text=LAST))
     assert said("openai", stream_of("openai", model)) == FIRST + LAST
     call, *results = model.requests[1]["messages"][-3:]
