@@ -4,32 +4,47 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compacter.call import streams
 from compacter.call.effects import Send
+from compacter.call.pump import pump
 from compacter.effects import Flow
 from compacter.lines import tool
-from compacter.messages.fields import first
+from compacter.lines.tool_stream import Seam, has_call, reply_of, text_beside
+from compacter.messages.fields import dig, first, word
 from compacter.messages.format import Message
+from compacter.messages.replies import Reply
+from compacter.runtime.io import Stopped
 
 if TYPE_CHECKING:
-    from compacter.call.arguments import Binding, CallFacts
+    from collections.abc import Sequence
+
+    from compacter.call.arguments import Binding, CallFacts, Options
     from compacter.call.call import Call
+    from compacter.call.perform import Performer
     from compacter.lines.passages import Quotes
 
 _MOST_ROUNDS = 3
 """Most rounds of searches in one call. The caller waits for each, and if three queries find
 nothing, the conversation seldom has it."""
 # Formats whose replies are read.
-_FORMATS = ("openai", "anthropic")
-# Options that make the reply a stream or another form than the provider's usual one.
-_UNREADABLE = ("stream", "extra_headers.X-Stainless-Raw-Response")
+_FORMATS = ("openai", "anthropic", "responses", "gemini")
+# Options with which a reply has another form than the provider's usual one, or is not there yet.
+_UNREADABLE = ("extra_headers.X-Stainless-Raw-Response", "background")
+# Options of Gemini with which it refuses another tool.
+_ALONE = ("cached_content", "response_mime_type", "response_schema", "response_json_schema")
+# A response that OpenAI does not store can be continued only with its reasoning.
+_SEALED = "reasoning.encrypted_content"
 _UNABLE = (
-    "Quotes(tool=True) is for chat completions and Anthropic's messages, and for functions that "
-    "take tools= and return the whole reply: wrap this one with another Compacter, or add "
-    "compacter.recall_tool to its tools"
+    "Quotes(tool=True) is for chat completions, Anthropic's messages, OpenAI's responses and "
+    "Gemini's contents, and for functions that take tools= and return the provider's reply or "
+    "stream: wrap this one with another Compacter, or add compacter.recall_tool to its tools"
 )
+# Calls that a text can answer; their other types have results of their own.
+_TEXTUAL = ("function_call", "custom_tool_call")
 _NOT_DONE = "Not carried out, as recall was called with it. Call it again if it is still needed."
 _LAST = "\nThis was the last search: answer now."
 
@@ -47,51 +62,174 @@ def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tup
     """Return the caller's tools and ``recall``; an empty tuple if the reply of a function of this
     name cannot be read, or the caller has a tool ``recall``.
     """
-    tools = facts.named.get("tools") or ()
+    options = binding.options(facts.named)
+    tools = options.get("tools") or ()
+    count = first(options, ("n", "candidate_count"))
     if (
         form not in _FORMATS
         or binding.param_of(facts.named) not in facts.named  # In a body, as the reply is.
         or "parse" in name  # It accepts only tools of its own kind.
-        or "stream" in name
-        or first({**binding.declared, **facts.named}, _UNREADABLE)
+        or first({**binding.declared, **options}, _UNREADABLE)
+        or (type(count) is int and count > 1)
         or not isinstance(tools, (list, tuple))
-        or tool.NAME in map(tool.name_of, tools)
+        or tool.NAME in tool.names_of(tools)
+        or (options.get("store") is False and _SEALED not in (options.get("include") or ()))
+        or (form == "gemini" and not _fits_gemini(binding, options, tools))
     ):
         return ()
     return (*tools, tool.definition(form))
 
 
-def answer_recalls(
-    call: Call, raw: object, exchanged: Sequence[Message] = (), left: int = _MOST_ROUNDS
-) -> Flow[object]:
-    """Answer the model's calls of ``recall`` with compacted passages, and return the first reply
-    without such a call.
+def _fits_gemini(binding: Binding, options: Options, tools: Sequence[object]) -> bool:
+    """Return whether Gemini takes another tool beside these options, and a user's function takes it
+    in ``tools``; Gemini's own are in ``config``.
+    """
+    is_taken = binding.vendors or "tools" in {**binding.declared, **options}
+    functions = (callable(each) or dig(each, "function_declarations") for each in tools)
+    return is_taken and not first(options, _ALONE) and all(functions)
+
+
+@dataclass(eq=False)
+class Recalls:
+    """Answers the model's calls of ``recall`` with compacted passages, in one call.
 
     Calls of other tools in such a reply do not reach the caller: the model is expected to repeat
-    them with what it has found. If a round does not fit, or no round is ``left``, send the request
-    once more without the tool and the messages ``exchanged``. Raises the exceptions of the
-    provider.
+    them with what it has found.
     """
-    request = call.request
-    if not request.offers_recall:
+
+    call: Call
+    left: int = _MOST_ROUNDS
+    """Rounds of searches that are left; below 0, the tool is not offered any more."""
+    exchanged: tuple[Message, ...] = ()
+    """The model's calls so far, and their results."""
+
+    def follow(self, raw: object) -> Flow[Reply | None]:
+        """Return the next reply after one that calls ``recall``; ``None`` after any other.
+
+        If a round does not fit, or no round is ``left``, send the request once more without the
+        tool and the messages ``exchanged``. Raises the exceptions of the provider.
+        """
+        request = self.call.request
+        if not request.offers_recall or self.left < 0:
+            return None
+        form: Any = request.format.name
+        messages, calls = tool.calls_of(raw, form)
+        if tool.NAME not in map(tool.name_of, calls):
+            return None
+        if self.left and (
+            form != "responses" or all(word(each, "type") in _TEXTUAL for each in calls)
+        ):
+            self.left -= 1
+            texts: list[str] = []
+            for each in calls:
+                text = yield from _search(self.call, each)
+                texts.append(text + _LAST * (self.left == 0))
+            results = tool.results(calls, texts, form)
+            self.exchanged = (*self.exchanged, *messages, *results)
+            reply = yield from Send([*request.sent, *self.exchanged], request.options_sent)
+            if reply.token_limit is None:
+                return reply
+        self.left = -1
+        reply = yield from Send(request.sent, request.options)
+        if reply.error is not None:
+            raise reply.error
+        return reply
+
+
+def answer_recalls(call: Call, raw: object) -> Flow[object]:
+    """Return the first reply that does not call ``recall``; a stream is returned as it is."""
+    recalls = Recalls(call)
+    while (reply := (yield from recalls.follow(raw))) is not None:
+        raw = reply.raw
+    return raw
+
+
+async def answered(call: Call, raw: Any, world: Performer) -> Any:
+    """Return the reply to a call, or its stream, in which no call of ``recall`` is left."""
+    if world.io.asynchronous and streams.shapes(type(raw)) == ("__await__",):
+        raw = await raw
+    return joined(call, await pump(answer_recalls(call, raw), world), world)
+
+
+def joined(call: Call, raw: Any, world: Performer) -> Any:
+    """Return the vendor's stream so that the model's calls of ``recall`` are answered inside it;
+    any other reply unchanged.
+    """
+    if not call.request.offers_recall or world.io.iterates not in streams.shapes(type(raw)):
         return raw
-    form: Any = request.format.name
-    message, calls = tool.calls_of(raw, form)
-    if tool.NAME not in map(tool.name_of, calls):
-        return raw
-    if left:
-        texts: list[str] = []
-        for each in calls:
-            text = yield from _search(call, each)
-            texts.append(text + _LAST * (left == 1))
-        exchanged = (*exchanged, message, *tool.results(calls, texts, form))
-        reply = yield from Send([*request.sent, *exchanged], request.options_sent)
-        if reply.token_limit is None:
-            return (yield from answer_recalls(call, reply.raw, exchanged, left - 1))
-    reply = yield from Send(request.sent, request.options)
-    if reply.error is not None:
-        raise reply.error
-    return reply.raw
+    return streams.join(raw, _Joined(Recalls(call), world))
+
+
+class _Joined:
+    """Reads the streams of one call as one. Once a reply has called a tool, its chunks are held
+    until it ends, as it may call ``recall`` too.
+    """
+
+    def __init__(self, recalls: Recalls, world: Performer) -> None:
+        self.recalls = recalls
+        self.world = world
+        self.form = recalls.call.request.format.name
+        self.seam = Seam()
+        self.chunks: list[Any] = []
+        """Chunks of the present reply."""
+        self.held: list[Any] = []
+        """Those of them that wait for its end."""
+        self.ready: deque[Any] = deque()
+        """Chunks for the caller."""
+
+    def begin(self, stream: Any, read: deque[Any]) -> None:
+        """Begin with a vendor's stream, some chunks of which were ``read`` already."""
+        self.stream = self.source = stream
+        self.kind: Any = type(stream)
+        self.read = read
+
+    async def step(self) -> Any:
+        """Return the next chunk for the caller, or ``END``."""
+        io = self.world.io
+        read = self.read
+        while not self.ready and self.source is not None:
+            try:
+                step = getattr(self.kind, io.iterates)
+                chunk = streams.taken(read) if read else await io.call(step, self.source)
+            except (Stopped, StopAsyncIteration):
+                chunk = streams.END
+            except Exception as error:
+                self.world.note_late(error)
+                raise
+            if chunk is streams.END:
+                await self._end()
+            else:
+                self._take(chunk)
+        return self.ready.popleft() if self.ready else streams.END
+
+    def _take(self, chunk: Any) -> None:
+        self.chunks.append(chunk)
+        if self.held or (self.recalls.left >= 0 and has_call(chunk)):
+            self.held.append(chunk)
+        else:
+            self._pass_on(chunk)
+
+    async def _end(self) -> None:
+        """Pass on what was held, and turn to the stream that follows, if any does. ``close`` then
+        closes that one.
+        """
+        raw = reply_of(self.chunks, self.form) if self.held else None
+        reply = await pump(self.recalls.follow(raw), self.world)
+        for chunk in self.held:
+            self._pass_on(chunk if reply is None else text_beside(chunk))
+        self.chunks = []
+        self.held = []
+        self.seam.begin()
+        self.source = None if reply is None else streams.core(reply.raw)
+        self.kind = type(self.source)
+        for name in ("close", "aclose"):
+            if hasattr(self.source, name):
+                self.stream.__dict__[name] = getattr(self.source, name)
+
+    def _pass_on(self, chunk: Any) -> None:
+        fitting = None if chunk is None else self.seam.fit(chunk)
+        if fitting is not None:
+            self.ready.append(fitting)
 
 
 def _search(call: Call, each: object) -> Flow[str]:

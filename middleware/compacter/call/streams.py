@@ -21,7 +21,7 @@ from compacter.messages.fields import field
 from compacter.messages.refusals import detect_empty, detect_empty_stream, detect_in_reply
 from compacter.messages.replies import Reply, ends_empty, has_content
 from compacter.overflow import TokenLimit
-from compacter.runtime.io import ASYNC, IO
+from compacter.runtime.io import ASYNC, IO, run
 from compacter.runtime.objects import with_special_methods
 
 
@@ -76,7 +76,7 @@ async def opened(
     ended: list[Any] = []
     while limit is None:
         try:
-            chunk = await io.call(io.step, source, _END)
+            chunk = await io.call(io.step, source, END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             held.append(error)
             await wait_until_warm(io)
@@ -85,7 +85,7 @@ async def opened(
                 await close(io, raw)
                 return Reply(token_limit=limit, error=error)
             break
-        if chunk is _END:
+        if chunk is END:
             limit = detect_empty_stream(ended) if ended else None
             break
         held.append(chunk)
@@ -97,7 +97,8 @@ async def opened(
     return Reply(raw=replay(raw, held, on_error) if held else raw, token_limit=limit)
 
 
-_END: Any = object()
+END: Any = object()
+"""Stands for the end of a stream."""
 
 
 def replay(
@@ -133,13 +134,18 @@ def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
 
 def _take(stream: Any) -> Any:
     """Return the next chunk that was read already, or raise the exception that came next. When all
-    are returned, return ``_END``.
+    are returned, return ``END``.
     """
     held, on_error = stream.__dict__[_HELD]
     if not held:
         if on_error is None:
             _restore(stream)
-        return _END
+        return END
+    return taken(held)
+
+
+def taken(held: deque[Any]) -> Any:
+    """Return the next chunk that was read already, or raise the exception that came next."""
     chunk = held.popleft()
     if isinstance(chunk, Exception):
         raise chunk
@@ -163,7 +169,7 @@ def _end(stream: Any, error: Exception) -> None:
 def _next(self: Any) -> Any:
     kind: Any = type(self).__base__
     chunk = _take(self)
-    if chunk is not _END:
+    if chunk is not END:
         return chunk
     try:
         return kind.__next__(self)
@@ -175,7 +181,7 @@ def _next(self: Any) -> Any:
 async def _anext(self: Any) -> Any:
     kind: Any = type(self).__base__
     chunk = _take(self)
-    if chunk is not _END:
+    if chunk is not END:
         return chunk
     try:
         return await kind.__anext__(self)
@@ -220,6 +226,50 @@ _PASSED_ON: Mapping[str, Callable[..., Any]] = {
     "__exit__": lambda self, *error: self._stream.__exit__(*error),
     "__aenter__": _aenter,
     "__aexit__": lambda self, *error: self._stream.__aexit__(*error),
+}
+
+
+# -- one stream of several -------------------------------------------------------------------------
+
+_JOINED = "_compacter_joined"
+
+
+def join(stream: Any, joined: Any) -> Any:
+    """Return the vendor's stream, which `opened` has returned, so that it yields the chunks of the
+    steps of ``joined``.
+    """
+    inner = core(stream)
+    if inner is not stream:
+        stream._raw_stream = join(inner, joined)  # noqa: SLF001 - as above
+        return stream
+    if _HELD not in getattr(stream, "__dict__", ()):
+        stream = replay(stream, deque())
+    held, _ = stream.__dict__[_HELD]
+    _restore(stream)
+    joined.begin(stream, held)
+    with_special_methods(stream, _those_of(stream, _JOINING))
+    stream.__dict__[_JOINED] = joined
+    return stream
+
+
+def _next_joined(self: Any) -> Any:
+    chunk = run(self.__dict__[_JOINED].step())
+    if chunk is END:
+        raise StopIteration
+    return chunk
+
+
+async def _anext_joined(self: Any) -> Any:
+    chunk = await self.__dict__[_JOINED].step()
+    if chunk is END:
+        raise StopAsyncIteration
+    return chunk
+
+
+_JOINING: Mapping[str, Callable[..., Any]] = {
+    **_REPLAYING,
+    "__next__": _next_joined,
+    "__anext__": _anext_joined,
 }
 
 

@@ -18,7 +18,7 @@ from compacter.call.call import Call
 from compacter.call.log import outside
 from compacter.call.perform import Performer
 from compacter.call.pump import pump
-from compacter.call.recalls import answer_recalls, fault_of, with_recall
+from compacter.call.recalls import answered, fault_of, joined, with_recall
 from compacter.call.request import Request, may_be_cut
 from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
 from compacter.call.warm import wait_until_warm
@@ -264,7 +264,7 @@ class WrappedFunction:
         note = ""
         try:
             raw = await pump(call.complete() if reply is None else call.recover(reply), world)
-            raw = await pump(answer_recalls(call, raw), world)
+            raw = await answered(call, raw, world)
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -279,7 +279,10 @@ class WrappedFunction:
         else:
             shapes = () if io.asynchronous else streams.shapes(type(raw))
             if shapes and io.iterates not in shapes:
-                return self._wrap_result(shapes, raw, args, kwargs)
+                world.io = ASYNC
+                raw = self._wrap_result(shapes, raw, args, kwargs)
+                is_stream = ASYNC.iterates in shapes
+                return joined(call, raw, world) if is_stream else answered(call, raw, world)
             self._install(world, call.request)
             return raw
         finally:

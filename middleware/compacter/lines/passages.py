@@ -78,8 +78,8 @@ class Quotes(BaseModel):
     found by the question's own words are quoted beside the best of these."""
     tool: bool = False
     """Whether requests get a tool ``recall(query)`` once messages were compacted, whose calls are
-    answered from these, at most three times in a row, before the reply is returned. In chat
-    completions and Anthropic's format, and not in streams."""
+    answered from these, at most three times in a row, before the reply is returned, or inside its
+    stream. In all formats but that of Bedrock."""
 
     if not TYPE_CHECKING:  # Type checkers know the arguments.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from compacter.messages.fields import Json, field, first, listed, word
+from compacter.messages.fields import Json, dig, field, first, listed, word
 from compacter.messages.format import FormatName, Message
 
 NAME = "recall"
@@ -50,6 +50,12 @@ def name_of(tool: Json) -> Json:
     return first(first(tool, _CALLS), _NAMES)
 
 
+def names_of(tools: Sequence[Json]) -> list[Json]:
+    """Return the names of the tools in a request; one of Gemini's may declare several functions."""
+    each = (listed(dig(tool, "function_declarations")) or (tool,) for tool in tools)
+    return [name_of(tool) or getattr(tool, "__name__", None) for some in each for tool in some]
+
+
 def query_of(call: Json) -> str:
     """Return the query of a call; empty without one."""
     arguments = first(first(call, _CALLS), _ARGUMENTS)
@@ -63,14 +69,15 @@ def query_of(call: Json) -> str:
 def result(call: Json, text: str, wire_format: FormatName) -> dict[str, Json]:
     """Return the message with the result of a call."""
     key: Json = first(first(call, _CALLS), _IDS)
+    kind = "custom_tool_call" if word(call, "type") == "custom_tool_call" else "function_call"
     # Gemini's ids are optional, and the API refuses one that the call does not have.
     key_of_gemini = {"id": key} if key else {}
-    response = {**key_of_gemini, "name": NAME, "response": {"result": text}}
+    response = {**key_of_gemini, "name": name_of(call), "response": {"result": text}}
     returned = {"toolUseId": key, "content": [{"text": text}]}
     block = {"type": "tool_result", "tool_use_id": key, "content": text}
     messages: Mapping[FormatName, dict[str, Json]] = {
         "openai": {"role": "tool", "tool_call_id": key, "content": text},
-        "responses": {"type": "function_call_output", "call_id": key, "output": text},
+        "responses": {"type": f"{kind}_output", "call_id": key, "output": text},
         "anthropic": {"role": "user", "content": [block]},
         "gemini": {"role": "user", "parts": [{"function_response": response}]},
         "bedrock": {"role": "user", "content": [{"toolResult": returned}]},
@@ -81,22 +88,46 @@ def result(call: Json, text: str, wire_format: FormatName) -> dict[str, Json]:
 def results(
     calls: Sequence[Json], texts: Sequence[str], wire_format: FormatName
 ) -> list[dict[str, Json]]:
-    """Return the messages with the results of all calls of one reply; one message in Anthropic's
-    format.
+    """Return the messages with the results of all calls of one reply; one message in the formats of
+    Anthropic and Gemini.
     """
     each = [result(*pair, wire_format) for pair in zip(calls, texts, strict=True)]
-    if wire_format != "anthropic":
+    body = {"anthropic": "content", "gemini": "parts"}.get(wire_format)
+    if body is None:
         return each
-    return [{"role": "user", "content": [block for one in each for block in one["content"]]}]
+    return [{"role": "user", body: [part for one in each for part in one[body]]}]
 
 
-def calls_of(reply: object, wire_format: str) -> tuple[Message, Sequence[Json]]:
-    """Return the message of a reply of chat completions or of Anthropic, as a program adds it to
-    its history, and the calls of tools in it.
+# Where a reply has its calls, among other things.
+_REPLIES: Mapping[str, Sequence[str]] = {
+    "openai": ("choices.0.message.tool_calls", "message.tool_calls"),
+    "anthropic": ("content",),
+    "responses": ("output",),
+    "gemini": ("candidates.0.content.parts",),
+}
+
+
+def is_call(part: Json) -> bool:
+    """Return whether a part of a reply is a call that the program has to answer. Those that a
+    provider carries out itself have no ``call_id``.
     """
-    if wire_format == "openai":
-        message = first(reply, ("choices.0.message", "message"))
-        return message, listed(field(message, "tool_calls"))
-    blocks = listed(field(reply, "content"))
-    calls = [block for block in blocks if word(block, "type") == "tool_use"]
-    return {"role": "assistant", "content": blocks}, calls
+    kind = word(part, "type")
+    return (
+        kind in ("tool_use", "function", "custom")
+        or bool(dig(part, "function_call") or field(part, "function"))
+        or (kind.endswith("_call") and bool(field(part, "call_id")))
+    )
+
+
+def calls_of(reply: object, wire_format: str) -> tuple[Sequence[Message], Sequence[Json]]:
+    """Return the messages of a reply, as a program adds them to its history, and the calls of tools
+    in it.
+    """
+    parts = listed(first(reply, _REPLIES[wire_format]))
+    calls = [part for part in parts if is_call(part)]
+    if wire_format == "anthropic":
+        return ({"role": "assistant", "content": parts},), calls
+    if wire_format == "responses":
+        return parts, calls
+    message = first(reply, ("choices.0.message", "message", "candidates.0.content"))
+    return (message,), calls
