@@ -104,6 +104,61 @@ def test_an_assent_gets_no_quotes(asked: str) -> None:
     assert quoted(asked, "Shall we go ahead with the awning?", "Yes.", asked, "Very well.") == ""
 
 
+def test_a_value_deep_in_a_record_is_found_by_a_task_that_names_its_holder() -> None:
+    names = ("Quillfeather", "Ostrander", "Vandermeer")
+    fees = ("heating", "water", "garage", "waste")
+    records = [
+        {
+            "holder": name,
+            "lease": f"L-{at}77",
+            "monthly": {
+                f"{fee}Fee": {"value": 100 * at + n, "note": "ok"} for n, fee in enumerate(fees)
+            },
+            "deposits": {"key": {"value": 70 + at}, "rent": {"value": 900 + at}},
+        }
+        for at, name in enumerate(names, 3)
+    ]
+    text = json.dumps({"ok": True, "leases": records}, indent=2)
+    quoter = Quoter(Talk(talk(Part("tool", "result", text, "leases", 19))), 1_500)
+    quoter.remind(["Send Ostrander a letter about the heating fee."])
+    made = quoter.quotation()
+    assert made is not None
+    assert "400" in made.text
+    assert "300" not in made.text
+
+
+def test_a_greeting_that_stands_in_the_request_hides_no_line() -> None:
+    told = "Thanks, Mara! The spare valve is in the green locker."
+    parts = talk(told)
+    quoter = Quoter(Talk(parts), 1_500, request="Thanks, Mara! See you at noon.")
+    quoter.answer(["Where is the spare valve?"])
+    made = quoter.quotation()
+    assert made is not None
+    assert "green locker" in made.text
+
+
+def test_a_line_that_repeats_a_task_for_something_else_is_not_quoted() -> None:
+    told = "Decision: the socket cache is kept in shelves, since others lock up under load."
+    quoter = Quoter(Talk(talk("Now please write the layer of the frame cache.", told)), 1_500)
+    quoter.remind(["Now please write the layer of the socket cache."])
+    made = quoter.quotation()
+    assert made is not None
+    assert "shelves" in made.text
+    assert "frame" not in made.text
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("We camped by the weir.", "Where is camping allowed?"),
+        ("The applied torque is 7 Nm.", "What torque do I apply?"),
+        ("Klucz ma pan Rybak.", "Czy klucz jest u Rybaka?"),
+    ],
+)
+def test_an_inflected_word_is_found(said: str, asked: str) -> None:
+    assert said in quoted(asked, said)
+
+
 def test_an_ellipsis_never_stands_inside_a_record() -> None:
     text = "\n\n".join(f"room: RM{n}\nrent: {n}.12\nuntil: 2033" for n in range(452, 470))
     lines = quoted(

@@ -242,7 +242,8 @@ class Quoter:
         """Yield the compacted ones of the lines with a name that are the user's, or share enough
         with the sentence; those that share more than any in view.
         """
-        results = sum(self._talk.said[number].part.role == "tool" for number, _ in found)
+        texts = {number for number, _ in found}
+        results = sum(self._talk.said[number].part.role == "tool" for number in texts)
         in_view = max((shared[pick] for pick in found if self._is_in_view(pick)), default=0)
         for pick in found if results <= _MOST_RESULTS else ():
             is_meant = self._is_told(pick) or shared[pick] > least
