@@ -10,6 +10,7 @@ from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation, is_inserted
+from compacter.compaction.settings import Settings
 from compacter.compaction.sizes import Sizes
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
@@ -49,7 +50,7 @@ class CompactionPlan(Table):
     conversation: Conversation
     """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim
     (``protected``)."""
-    options: Any
+    options: Settings
     """The ``Options`` of the ``Compacter``."""
     sizes: Sizes
     """Sizes that its parts may have, and the calibration of the model: ``sizes.calibration`` has

@@ -7,9 +7,9 @@ unless tokens are named.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from compacter.compaction.calibration import CHARS_PER_TOKEN, Calibration
+from compacter.compaction.settings import Settings
 from compacter.summary.message import FRAME
 
 # -- the numbers, each with what set it ------------------------------------------------------------
@@ -65,7 +65,7 @@ _RARELY = 8
 class Sizes:
     """The sizes of one request and its parts, by the options and the calibration."""
 
-    options: Any
+    options: Settings
     """The ``Options`` of the ``Compacter``."""
     calibration: Calibration = field(default_factory=Calibration)
     overhead: int = 0
