@@ -95,7 +95,7 @@ class Compacter(ByHand):
                 "is passed to wrap: Compacter().wrap(completion), or is decorated with @compacted"
             )
         self._state = State(validated(dict(options)))
-        summarizer = self._state.options.summarizer
+        summarizer = self._state.options.writer
         if isinstance(summarizer, str) and summarizer != "extractive":
             doubt = models.prepare(summarizer)
             if doubt:

@@ -150,14 +150,21 @@ class Request:
         if self.shortened is not None:
             at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
-        if self.quotes:
+        read = self.conversation if self.is_compacted or self.quotes else None
+        same = self.messages
+        prior = None if read is None else read.prior
+        if read is not None and prior is not None and self.format.blocks_before(same[prior]):
+            messages = read.unfolded(messages)
+            same = read.unfolded(same)
+            read = Conversation(messages, self.format)
+            prior = None
+        if self.quotes and read is not None:
             from compacter.lines.frame import place
 
-            messages = place(messages, self.conversation, self.quotes, alternate=self.alternate)
+            messages = place(messages, read, self.quotes, alternate=self.alternate)
         if self.is_compacted and self.alternates:
             # The changes above have made other objects.
-            origins = origins_of(self.original, self.messages)
-            messages = join_users(self.format, messages, origins, self.conversation.prior)
+            messages = join_users(self.format, messages, origins_of(self.original, same), prior)
         return messages if self.sealed else self.format.without_sealed(messages)[0]
 
     def output_that_counts(self, limit: TokenLimit) -> int:

@@ -158,6 +158,32 @@ class Conversation:
         reads = self.parts_of_each(messages)
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
+    def unfolded(self, messages: Sequence[Message]) -> list[Message]:
+        """Return messages of this list as they are sent. The provider's own compaction in the
+        summary message stands alone, and the text behind those messages that have thoughts of
+        before it.
+        """
+        form = self.format
+        prior = self.prior
+        blocks = [] if prior is None else form.blocks_before(messages[prior])
+        if prior is None or not blocks:
+            return list(messages)
+        text = form.plain_text(messages[prior]) or ""
+        kept, older = summary_message.place_of(text)
+        filler = form.filler("assistant")
+        # Joined user messages need no filler.
+        rest = [message for message in messages[prior + 1 :] if message != filler]
+        own = len(self.restored)
+        older, kept = (older + own, kept + own) if kept else (0, 0)
+        return [
+            *messages[:prior],
+            *form.stand_alone(blocks),
+            *rest[older:kept],
+            form.say("user", text),
+            *rest[:older],
+            *rest[kept:],
+        ]
+
     def _find_prior(self) -> int | None:
         """Return the index of the summary message after the leading messages, if there is one and
         something of the conversation follows it.
@@ -359,7 +385,8 @@ def with_restored(
         return compacted, faults
     contents = [content_of(message, form) for message in messages]
     text = summary_message.with_restored(form.plain_text(compacted.messages[place]) or "", contents)
-    whole = [*compacted.messages[:place], form.say("user", text), *messages, *rest]
+    summary = form.with_blocks_before(text, form.blocks_before(compacted.messages[place]))
+    whole = [*compacted.messages[:place], summary, *messages, *rest]
     if alternate:
         whole = with_fillers(compacted, whole, origins_of(compacted.messages, whole))
     wanted = {id(compacted.messages[index]) for index in compacted.pinned}
