@@ -29,6 +29,7 @@ KINDS = ("messages", "beta.messages", "responses")
 
 @pytest.fixture
 def server() -> Iterator[CompactingServer]:
+    made: CompactingServer
     with CompactingServer(window=1_500, strict=False, replies=lambda _: made.reply) as made:
         yield made
 
@@ -272,22 +273,17 @@ def test_where_the_wrapped_call_has_none_it_summarizes_itself_and_says_so_once(
     assert caplog.text.count('summarizer="provider"') == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "option"),
-    [("messages", {"redact": "secrets"}), ("messages", {"extra_body": {}})],
-)
+@pytest.mark.parametrize("redacting", [True, False])
 def test_not_with_redaction_nor_beside_anthropics_own_context_management(
-    kind: str, option: dict[str, Any], server: CompactingServer, compacter: Compacter
+    *, redacting: bool, server: CompactingServer, compacter: Compacter
 ) -> None:
     server.reply = "They talked about piers, and that pier 0 was built in 1800."
-    redacting = "redact" in option
     client = Client(
-        kind if redacting else "beta.messages",
-        server,
-        compacter.replace(**option) if redacting else compacter,
+        "beta.messages", server, compacter.replace(redact="secrets") if redacting else compacter
     )
     client.add(turns(0, 20))
-    client.ask(**({} if redacting else {"context_management": {"edits": []}}))
+    managed: dict[str, Any] = {"context_management": {"edits": []}}
+    client.ask("And now?", **({} if redacting else managed))
     assert server.requests(compacting=True) == []
     assert server.reply in str(sent(server))
 

@@ -277,7 +277,9 @@ def compaction_in(reply: object) -> list[Json]:
 
 
 def _exact(item: Json) -> Json:
-    return item.model_dump(exclude_unset=True, warnings=False) if hasattr(item, "model_dump") else item
+    return (
+        item.model_dump(exclude_unset=True, warnings=False) if hasattr(item, "model_dump") else item
+    )
 
 
 def tokens_read(reply: object) -> int:
