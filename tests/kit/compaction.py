@@ -72,7 +72,8 @@ class CompactingServer(Server):
         if self.thinks and status == 200 and isinstance(answer, dict):
             thought = {"type": "thinking", "thinking": "Hm.", "signature": ""}
             thought["signature"] = self._signature(body["messages"])
-            answer["content"].insert(0, thought)
+            replied: Any = answer
+            replied["content"].insert(0, thought)
         return status, answer
 
     # -- OpenAI ------------------------------------------------------------------------------------

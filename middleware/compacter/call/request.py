@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation, join_users, origins_of
+from compacter.compaction.plan import unfold
 from compacter.lines.weight import tokens, tokens_each
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
@@ -154,8 +155,8 @@ class Request:
         same = self.messages
         prior = None if read is None else read.prior
         if read is not None and prior is not None and self.format.blocks_before(same[prior]):
-            messages = read.unfolded(messages)
-            same = read.unfolded(same)
+            messages = unfold(read, messages)
+            same = unfold(read, same)
             read = Conversation(messages, self.format)
             prior = None
         if self.quotes and read is not None:

@@ -160,7 +160,8 @@ class Sender:
                 text = "" if self.state.tells_no_provider else "the wrapped call has no compaction"
                 self.state.tells_no_provider = True
                 return Reply(text)
-            request, blocks = made, False
+            request = made
+            blocks = False
         else:
             request, blocks = await self._summary_request(question)
         totals.add(summarizer_calls=1)

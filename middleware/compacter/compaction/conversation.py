@@ -158,32 +158,6 @@ class Conversation:
         reads = self.parts_of_each(messages)
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
-    def unfolded(self, messages: Sequence[Message]) -> list[Message]:
-        """Return messages of this list as they are sent. The provider's own compaction in the
-        summary message stands alone, and the text behind those messages that have thoughts of
-        before it.
-        """
-        form = self.format
-        prior = self.prior
-        blocks = [] if prior is None else form.blocks_before(messages[prior])
-        if prior is None or not blocks:
-            return list(messages)
-        text = form.plain_text(messages[prior]) or ""
-        kept, older = summary_message.place_of(text)
-        filler = form.filler("assistant")
-        # Joined user messages need no filler.
-        rest = [message for message in messages[prior + 1 :] if message != filler]
-        own = len(self.restored)
-        older, kept = (older + own, kept + own) if kept else (0, 0)
-        return [
-            *messages[:prior],
-            *form.stand_alone(blocks),
-            *rest[older:kept],
-            form.say("user", text),
-            *rest[:older],
-            *rest[kept:],
-        ]
-
     def _find_prior(self) -> int | None:
         """Return the index of the summary message after the leading messages, if there is one and
         something of the conversation follows it.

@@ -15,7 +15,7 @@ from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
 from compacter.overflow import TokenLimit
-from compacter.summary.message import Summary, compose, parse, rule_lines, with_place
+from compacter.summary.message import Summary, compose, parse, place_of, rule_lines, with_place
 from compacter.text.table import Table
 
 if TYPE_CHECKING:
@@ -367,3 +367,34 @@ class CompactionPlan(Table):
             noted = replace(self.prior_summary() or Summary(), notes=(flat(note),))
             return self.replace_head(noted, sorted(kept - {prior}))
         return [self.messages[index] for index in sorted(kept)]
+
+
+def unfold(conversation: Conversation, messages: Sequence[Message]) -> list[Message]:
+    """Return messages of a conversation as they are sent. The provider's own compaction in the
+    summary message stands alone, and the text behind those messages that have thoughts of before
+    it.
+    """
+    form = conversation.format
+    prior = conversation.prior
+    if prior is None or prior >= len(messages):
+        return list(messages)
+    blocks = form.blocks_before(messages[prior])
+    if not blocks:
+        return list(messages)
+    text = form.plain_text(messages[prior]) or ""
+    kept, older = place_of(text)
+    filler = form.filler("assistant")
+    # Joined user messages need no filler.
+    rest = [message for message in messages[prior + 1 :] if message != filler]
+    own = len(conversation.restored)
+    if kept:
+        older += own
+        kept += own
+    return [
+        *messages[:prior],
+        *form.stand_alone(blocks),
+        *rest[older:kept],
+        form.say("user", text),
+        *rest[:older],
+        *rest[kept:],
+    ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from compacter.compaction.conversation import is_inserted
-from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.plan import CompactionPlan, unfold
 from compacter.effects import Ask
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import field as field_of
@@ -94,8 +94,7 @@ def _ask_provider(plan: CompactionPlan, head: Head) -> Generator[Ask, Any, list[
     from compacter.summary import prompt
 
     options = plan.options
-    talk = plan.conversation
-    form = talk.format
+    form = plan.conversation.format
     asked: list[dict[str, str]] = []
     limit = max(plan.sizes.summary_tokens(plan.head_size), _LEAST_ANSWER)
     if options.focus or options.summary_prompt:
@@ -106,7 +105,7 @@ def _ask_provider(plan: CompactionPlan, head: Head) -> Generator[Ask, Any, list[
             focus=options.focus or "",
         )
         asked = [{"role": "user", "content": text}]
-    messages = talk.unfolded(plan.messages[: plan.cut])
+    messages = unfold(plan.conversation, plan.messages[: plan.cut])
     try:
         reply: Reply = yield Ask(asked, limit, messages, by_provider=True)
     except Exception as error:  # noqa: BLE001 - any error leads to the usual way
@@ -182,7 +181,7 @@ class Summarize(NoArguments):
 
         prefix: list[Message] | None = None
         if is_native(plan):
-            prefix = plan.conversation.unfolded(plan.messages[: plan.cut])
+            prefix = unfold(plan.conversation, plan.messages[: plan.cut])
         size = plan.head_size - rules
         text = _text_size(plan, by_model=True)
         writer = Writer(

@@ -236,7 +236,8 @@ class Blocks:
     def blocks_before(self, message: Json) -> list[Json]:
         """Return the blocks of the provider's own compaction in a summary message."""
         blocks = self.blocks(message)
-        is_there = any(self.find(block)[0] is COMPACTION for block in blocks)
+        is_ours = field(message, "role") == "user"
+        is_there = is_ours and any(self.find(block)[0] is COMPACTION for block in blocks)
         return blocks[:-1] if is_there else []
 
     def stand_alone(self, blocks: Sequence[Json]) -> list[Json]:
