@@ -100,7 +100,7 @@ class Binding:
     ``stream``).
     """
     provider_function: Callable[..., Any] | None = None
-    """Function that has the provider itself compact messages; ``None`` if there is none."""
+    """Function that has the provider itself compact messages; ``None`` if the client lacks one."""
     bare: Callable[..., Any] | None = None
     """The function without compacter, if something stands between it and the wrapper."""
     quiet: Callable[[Any], bool] | None = None

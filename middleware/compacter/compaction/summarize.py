@@ -87,8 +87,9 @@ _NOT_MADE = 'summarizer="provider": {}, so the wrapped call summarizes'
 
 
 def _ask_provider(plan: CompactionPlan, head: Head) -> Generator[Ask, Any, list[Message] | str]:
-    """Return the list with the provider's own compaction of the head, and lines of it behind that;
-    the reason if there is none. Rules and prior text go along, as they are part of the request.
+    """Return the list with the provider's own compaction of the head, and lines of it behind that.
+    If the provider makes no compaction, return the reason. Rules and earlier text go along, as they
+    are part of the request.
     """
     from compacter.lines.keep import keep
     from compacter.summary import prompt
