@@ -360,7 +360,7 @@ class ByHand:
                 index=half.index,
             )
         model = planned.model
-        asks = planned.summary is None and options.summarizer is None
+        asks = planned.summary is None and options.writer is None
         if asks and planned.cut and options.summarizes:
             if model is None:
                 raise ConfigurationError(

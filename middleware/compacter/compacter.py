@@ -41,8 +41,8 @@ class Compacter(ByHand):
         compact_ratio: Share of the size to compact, oldest messages first.
         max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity
             stop.
-        summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or
-            ``"extractive"``.
+        summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function,
+            ``"extractive"``, or ``"provider"``.
         summary_prompt: Instruction in place of the built-in one; ``{history}`` or ``%s`` marks
             where the transcript goes.
         max_summary_tokens: Largest size of a summary, in tokens.
@@ -95,7 +95,7 @@ class Compacter(ByHand):
                 "is passed to wrap: Compacter().wrap(completion), or is decorated with @compacted"
             )
         self._state = State(validated(dict(options)))
-        summarizer = self._state.options.summarizer
+        summarizer = self._state.options.writer
         if isinstance(summarizer, str) and summarizer != "extractive":
             doubt = models.prepare(summarizer)
             if doubt:

@@ -58,6 +58,10 @@ class Ask(Effect[Reply]):
     """Number of the piece of the conversation that is in the prompt, from 1."""
     pieces: int = 1
     """Number of pieces; if it is not 1, the event ``SummaryProgress`` is sent."""
+    by_provider: bool = False
+    """Whether the provider itself is to compact the ``prefix``; ``messages`` are then instructions
+    for that, if there are any. The answer has no ``raw`` reply if the wrapped call cannot ask for
+    it, and a text that says so, once."""
 
 
 @dataclass(frozen=True, slots=True)

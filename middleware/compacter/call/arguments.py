@@ -99,6 +99,8 @@ class Binding:
     """Function to request summaries with, if the wrapped one is unsuitable (``parse``,
     ``stream``).
     """
+    provider_function: Callable[..., Any] | None = None
+    """Function that has the provider itself compact messages; ``None`` if the client lacks one."""
     bare: Callable[..., Any] | None = None
     """The function without compacter, if something stands between it and the wrapper."""
     quiet: Callable[[Any], bool] | None = None
@@ -213,6 +215,19 @@ class Binding:
             if name and (self.accepts is None or name in self.accepts or name in facts.named)
         }
         return self.replace(args, options, messages, extra)
+
+    def provider_call(
+        self,
+        args: Args,
+        kwargs: Options,
+        messages: Sequence[Message],
+        instructions: str,
+        limit: int,
+    ) -> Arguments | None:
+        """Return the arguments of ``provider_function``; ``None`` if this call cannot have its
+        messages compacted there. An answer has at most ``limit`` tokens beside thoughts.
+        """
+        raise NotImplementedError
 
     def keep(self, args: Args, kwargs: Options, *, native: bool) -> Arguments:
         """Return the arguments that a request for a summary keeps.

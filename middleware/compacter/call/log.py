@@ -43,7 +43,7 @@ _ONCE = ("pin", "recall", "search")
 REMEDIES = page("troubleshooting", "the-log-warns-of-a-summarizer-that-failed")
 # Beginning of the reason of a failure without an exception that the user can remedy.
 _AVOIDABLE = re.compile(
-    f"the summary was refused|rules: |(?!strategy (?:{'|'.join(BUILT_IN)}) )strategy "
+    f"the summary was refused|rules: |summarizer=|(?!strategy (?:{'|'.join(BUILT_IN)}) )strategy "
 )
 _NUMBER = re.compile(r"[\d,.]+")
 

@@ -150,6 +150,7 @@ class Performer(Sender):
         if spending is not None and self.function is not None:  # By hand nothing is counted.
             size = sum(len(str(message.get("content"))) for message in question.messages)
             prompt = self.calibration.tokens(size)
+            prompt += self._estimate(question.prefix or ()) * question.by_provider
             request = self._estimate(self.request.original)
             self.conversation.spent.check_share(spending, prompt, request)
 

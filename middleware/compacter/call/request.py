@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation, join_users, origins_of
+from compacter.compaction.plan import unfold
 from compacter.lines.weight import tokens, tokens_each
 from compacter.memory.record import UNBOUND, Bound
 from compacter.messages.fields import json_text
@@ -163,17 +164,25 @@ class Request:
         if self.shortened is not None:
             at: Any = self.conversation.last_user
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
-        if self.quotes:
+        read = self.conversation if self.is_compacted or self.quotes else None
+        same = self.messages
+        places = self.places
+        prior = None if read is None else read.prior
+        if read is not None and prior is not None and self.format.blocks_before(same[prior]):
+            messages = unfold(read, messages)
+            same = unfold(read, same)
+            known = {id(message): at for at, message in enumerate(same)}
+            stood = {block: known.get(id(self.messages[at])) for block, at in places.items()}
+            places = {block: at for block, at in stood.items() if at is not None}
+            read = Conversation(messages, self.format)
+            prior = None
+        if self.quotes and read is not None:
             from compacter.lines.frame import place
 
-            read = self.conversation
-            messages = place(
-                messages, read, self.quotes, alternate=self.alternate, places=self.places
-            )
+            messages = place(messages, read, self.quotes, alternate=self.alternate, places=places)
         if self.is_compacted and self.alternates:
             # The changes above have made other objects.
-            origins = origins_of(self.original, self.messages)
-            messages = join_users(self.format, messages, origins, self.conversation.prior)
+            messages = join_users(self.format, messages, origins_of(self.original, same), prior)
         if not self.sealed:
             return self.format.without_sealed(messages)[0]
         return self._without_old_thinking(messages) if self.bound.older else messages

@@ -154,13 +154,22 @@ class Sender:
         refuses the form of the request, send the prompt once more in another.
         """
         totals = self.state.totals
-        request, blocks = await self._summary_request(question)
+        if question.by_provider:
+            made = self._provider_request(question)
+            if made is None:
+                text = "" if self.state.tells_no_provider else "the wrapped call has no compaction"
+                self.state.tells_no_provider = True
+                return Reply(text)
+            request = made
+            blocks = False
+        else:
+            request, blocks = await self._summary_request(question)
         totals.add(summarizer_calls=1)
         try:
             raw = await self.io.ask(request, seconds, blocks=blocks)
         except Exception as error:
             form = self._form
-            if not self._learn_form(error, question) or is_second:
+            if question.by_provider or not self._learn_form(error, question) or is_second:
                 raise
             try:
                 return await self.request_summary(question, seconds, is_second=True)
@@ -168,7 +177,8 @@ class Sender:
                 self.state.forms[self._form_key] = form  # The other one did not help.
                 raise
         reply = read_stream(raw) if isinstance(raw, tuple) else read_reply(raw)
-        model = self.state.options.summarizer
+        reply = replace(reply, raw=raw)
+        model = self.state.options.writer
         if not isinstance(model, str):
             model = dig(raw, "model") or (self.model if model is None else None)
         if reply.input_tokens:
@@ -215,11 +225,26 @@ class Sender:
         """Form in which the server takes requests for summaries, as far as it is known."""
         return self.state.forms.get(self._form_key, USUAL)
 
+    def _provider_request(self, question: Ask) -> Callable[[], Any] | None:
+        """Return a function that has the provider compact messages; ``None`` if the wrapped call
+        cannot, or secrets are redacted, as the provider's compaction would have them.
+        """
+        binding = self.binding
+        if binding.provider_function is None or self.state.options.redact is not None:
+            return None
+        text = "\n".join(message["content"] for message in question.messages)
+        messages = list(question.prefix or ())
+        made = binding.provider_call(self.args, self.kwargs, messages, text, question.max_tokens)
+        if made is None:
+            return None
+        args, kwargs = made
+        return partial(binding.provider_function, *args, **kwargs)
+
     async def _summary_request(self, question: Ask) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
         option ``summarizer``, the wrapped function itself, or litellm.
         """
-        summarizer = self.state.options.summarizer
+        summarizer = self.state.options.writer
         messages = [dict(message) for message in question.messages]
         form = self._form
         limit = min(question.max_tokens, form.most or question.max_tokens)

@@ -123,6 +123,8 @@ class State:
         self.forms: dict[str, Form] = {}
         """Forms in which servers take requests for summaries, where they have refused the usual
         one; by model and place."""
+        self.tells_no_provider = False
+        """Whether an event has said that the wrapped call cannot have the provider compact."""
         # Number of compactions that each conversation is to forget at its next call.
         self._to_forget: LRUCache[str, int] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
@@ -239,7 +241,7 @@ class State:
         with self._lock:
             learnt = self._learnt.setdefault(f"{model or ''}\0{place}", Calibration())
             self._learnt[f"{model or ''}\0"] = learnt
-        summarizer = self.options.summarizer
+        summarizer = self.options.writer
         if isinstance(summarizer, str):
             learnt.summarizer_window = learnt.summarizer_window or window(summarizer)
         learnt.assume_window(window(model))

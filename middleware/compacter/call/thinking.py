@@ -29,7 +29,10 @@ def begin_anew(
     changed. With ``stores``, store its view.
     """
     view = (yield from Save(request.messages)) if stores else ""
-    older = 0 if calibration.wants_thinking else len(request.messages)
+    prior = request.conversation.prior
+    # Thinking behind a provider's own compaction is valid with it.
+    keeps = prior is not None and request.format.blocks_before(request.messages[prior])
+    older = 0 if calibration.wants_thinking or keeps else len(request.messages)
     bound = Bound(view or request.bound.view, older)
     return replace(request, bound=bound, quotes="", places={})
 

@@ -19,19 +19,25 @@ from compacter.call.arguments import (
     Arguments,
     Binding,
     CallFacts,
+    Named,
     Options,
     Prompt,
+    without,
 )
-from compacter.call.option_names import Form
+from compacter.call.option_names import THINKING, Form
 from compacter.call.state import State
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
 from compacter.clients.openai import Function, Method, wrap_call
-from compacter.messages.fields import field
+from compacter.messages.fields import field, first, listed
 from compacter.messages.format import Message, MessageFormat
 from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")
+_BETA = "compact-2026-09-04"
+_BETAS = "anthropic-beta"
+# Most characters of the instructions for a compaction on demand.
+_MOST_INSTRUCTIONS = 16_384
 # Largest number of `cache_control` marks in a request.
 _MOST_MARKS = 4
 # Depth of the innermost mark: messages, message, blocks, tool result, its blocks, one of these.
@@ -83,6 +89,56 @@ class Messages(Binding):
             }
             changed[self.messages_param] = [*prefix, {"role": "user", "content": [mark]}]
         return args, changed
+
+    def provider_call(
+        self,
+        args: Args,
+        kwargs: Options,
+        messages: Sequence[Message],
+        instructions: str,
+        limit: int,
+    ) -> Arguments | None:
+        """Return the arguments of a compaction on demand, which keeps system prompt and tools. It
+        cannot be combined with ``context_management``.
+
+        https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
+        """
+        named = self.read(args, kwargs).named
+        if named.get("context_management"):
+            return None
+        asked = {"instructions": instructions[:_MOST_INSTRUCTIONS]} if instructions else {}
+        compaction = {"type": "summarize", **asked}
+        budget = first(named, THINKING)
+        extra: dict[str, Any] = {"max_tokens": limit + (budget if isinstance(budget, int) else 0)}
+        # Not every version of the SDK knows the parameter.
+        extra["extra_body"] = {**(named.get("extra_body") or {}), "compaction": compaction}
+        args, kept = self.keep(args, without(kwargs, ("format",)), native=True)
+        args, kept = Binding.replace(self, args, kept, messages, extra)
+        return args, self._with_beta(kept)
+
+    def replace(
+        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
+    ) -> Arguments:
+        """Return the call's arguments with other messages and options; with the beta header that
+        the block of a compaction on demand needs.
+        """
+        args, changed = Binding.replace(self, args, kwargs, messages, options)
+        blocks = listed(field(messages[0], "content")) if messages else []
+        is_there = any(field(block, "type") == "compaction" for block in blocks)
+        return args, self._with_beta(changed) if is_there and self.provider_function else changed
+
+    def _with_beta(self, kwargs: Named) -> Named:
+        """Return the arguments with the beta of the compaction on demand. An option for the betas
+        replaces those that the client has.
+        """
+        headers = kwargs.get("extra_headers") or {}
+        name = next((name for name in headers if name.lower() == _BETAS), _BETAS)
+        given = [*(kwargs.get("betas") or ()), *str(headers.get(name) or "").split(",")]
+        given = [*filter(None, given)] or self.server().split(" ", 2)[2:]
+        betas = [*dict.fromkeys((*given, _BETA))]
+        if "betas" in self.declared and name not in headers:
+            return {**kwargs, "betas": betas}
+        return {**kwargs, "extra_headers": {**headers, name: ",".join(betas)}}
 
 
 def _marks(value: object, depth: int = _DEEPEST_MARK) -> int:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, CallFacts, Options, bind
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, bind
 from compacter.call.perform import Performer
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
@@ -35,12 +35,14 @@ from compacter.clients.raw import looking_into_raw, parsing, without_raw
 from compacter.errors import add_note
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
-from compacter.messages.format import FormatName
+from compacter.messages.format import FormatName, Message
 from compacter.messages.replies import Reply, usage_of
 from compacter.runtime.io import IO
 
 T = TypeVar("T")
 Function = Callable[..., Any]
+_COMPACTS = {"anthropic": "create", "responses": "compact"}
+# Method of a resource that has the provider compact messages, by format.
 COPIES = ("copy", "with_options", "with_middleware")
 """Methods that return another client."""
 HELPERS = ("stream", "tool_runner")
@@ -62,6 +64,18 @@ class Responses(Binding):
             if facts.named.get(name):
                 return replace(facts, elsewhere=_tell_kept_by_server(name))
         return facts
+
+    def provider_call(
+        self,
+        args: Args,
+        kwargs: Options,
+        messages: Sequence[Message],
+        instructions: str,  # noqa: ARG002 - it takes none
+        limit: int,  # noqa: ARG002
+    ) -> Arguments | None:
+        """Return the arguments of ``responses.compact``."""
+        compact: Any = self.provider_function
+        return args, {**_shared(self.read(args, kwargs).named, compact), "input": messages}
 
 
 def _tell_kept_by_server(name: str) -> str:
@@ -177,6 +191,7 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
             wire_format=method.wire_format,
             output_param=output_param if method.wire_format == "openai" else "",
             summary_function=parsing(unbound(resource, method.summary_method or method.name)),
+            provider_function=_compacting(resource, method),
             vendors=True,
             server=server_of(resource),
         )
@@ -194,6 +209,12 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
                 set_method(resource, name, _with_defaults(function, thread=False))
             take_options(resource, name, functools.partial(_twin, methods[0].path, tuple(made)))
     return bool(made)
+
+
+def _compacting(resource: Any, method: Method) -> Function | None:
+    """Return the method of a resource that has the provider compact messages, if it has one."""
+    name = _COMPACTS.get(method.wire_format, "")
+    return parsing(unbound(resource, name)) if hasattr(resource, name) else None
 
 
 def _with_defaults(function: Function, **defaults: object) -> Function:
@@ -325,13 +346,18 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
 
 
 def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
+    shared = _shared(kwargs, compact)
+    return {**shared, "previous_response_id": kwargs["previous_response_id"]}
+
+
+def _shared(kwargs: Options, compact: Function) -> dict[str, Any]:
+    """Return the arguments of a call that ``responses.compact`` takes too."""
     known = inspect.signature(compact).parameters
-    request = {
+    return {
         name: value
         for name, value in without_raw(kwargs).items()
         if name in _SHARED and name in known
     }
-    return {**request, "previous_response_id": kwargs["previous_response_id"]}
 
 
 def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:

@@ -359,7 +359,8 @@ def with_restored(
         return compacted, faults
     contents = [content_of(message, form) for message in messages]
     text = summary_message.with_restored(form.plain_text(compacted.messages[place]) or "", contents)
-    whole = [*compacted.messages[:place], form.say("user", text), *messages, *rest]
+    summary = form.with_blocks_before(text, form.blocks_before(compacted.messages[place]))
+    whole = [*compacted.messages[:place], summary, *messages, *rest]
     if alternate:
         whole = with_fillers(compacted, whole, origins_of(compacted.messages, whole))
     wanted = {id(compacted.messages[index]) for index in compacted.pinned}

@@ -16,7 +16,7 @@ from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
 from compacter.overflow import TokenLimit
-from compacter.summary.message import Summary, compose, parse, rule_lines
+from compacter.summary.message import Summary, compose, parse, place_of, rule_lines, with_place
 from compacter.text.table import Table
 
 if TYPE_CHECKING:
@@ -222,11 +222,24 @@ class CompactionPlan(Table):
     @property
     def longest_summary(self) -> int:
         """Largest size of a summary's text, without the declared rules."""
-        left = self.room - self.conversation.free + self.head_size
+        left = self.left
         if self.keeps_unread:
             left = max(left, min(self.sizes.summary(self.head_size), self.room // 2))
-        replaced = self.head_size - self.rules_size
-        return self.sizes.longest_text(replaced, left, self.reserved, self.budget)
+        beside = self.size([self.conversation.format.with_blocks_before("", self.blocks)])
+        replaced = self.head_size - self.rules_size - beside
+        return self.sizes.longest_text(replaced, left - beside, self.reserved, self.budget)
+
+    @property
+    def left(self) -> int:
+        """Characters that the messages which stay, and the rules, leave for a summary message."""
+        return self.room - self.conversation.free + self.head_size
+
+    @property
+    def blocks(self) -> Sequence[Message]:
+        """Blocks of the provider's own compaction in the earlier summary message. Internal."""
+        prior = self.prior
+        form = self.conversation.format
+        return () if prior is None else form.blocks_before(self.messages[prior])
 
     # -- for strategies ----------------------------------------------------------------------------
 
@@ -296,7 +309,7 @@ class CompactionPlan(Table):
             return None
         form = self.conversation.format
         message = self.messages[self.prior]
-        text = form.compacted(message) or form.plain_text(message) or ""
+        text = form.plain_text(message) or form.compacted(message) or ""
         # A provider's own summary has no tag.
         prior = parse(text) or Summary(text)
         redact = self.options.redact
@@ -309,21 +322,34 @@ class CompactionPlan(Table):
             return Summary()
 
     def replace_head(
-        self, summary: Summary | str, keep: Sequence[int] | None = None
+        self,
+        summary: Summary | str,
+        keep: Sequence[int] | None = None,
+        blocks: Sequence[Message] = (),
     ) -> list[Message]:
         """Return the compacted list, with a summary message in place of the compacted messages.
 
         Args:
             summary: Text of the summary.
             keep: Indexes of the messages to keep, ascending; ``None``: all but the head.
+            blocks: The provider's own compaction of the head. Without it, an earlier one stays.
         """
         keep = self.kept if keep is None else keep
         # Every summary contains the declared rules, whatever the strategy.
         summary = summary if isinstance(summary, Summary) else Summary(summary)
-        text = compose(replace(summary, rules=rule_lines(self.conversation.rules)))
+        summary = replace(summary, rules=rule_lines(self.conversation.rules))
         messages = [self.messages[index] for index in keep]
         place = bisect_left(keep, self.conversation.lead)
-        messages.insert(place, self.conversation.format.say("user", text))
+        form = self.conversation.format
+        blocks = blocks or self.blocks
+        if blocks:
+            # What stands before a thought must stay as it was, or the thought is not valid.
+            later = keep[place:]
+            thought = (at for at in reversed(later) if form.without_sealed([self.messages[at]])[1])
+            end = self.conversation.step(next(thought, -1))[1]
+            kept = bisect_left(later, end)
+            summary = with_place(summary, kept, min(kept, bisect_left(later, self.cut)))
+        messages.insert(place, form.with_blocks_before(compose(summary), blocks))
         return messages
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
@@ -346,3 +372,34 @@ class CompactionPlan(Table):
             noted = replace(self.prior_summary() or Summary(), notes=(flat(note),))
             return self.replace_head(noted, sorted(kept - {prior}))
         return [self.messages[index] for index in sorted(kept)]
+
+
+def unfold(conversation: Conversation, messages: Sequence[Message]) -> list[Message]:
+    """Return messages of a conversation as they are sent. The provider's own compaction in the
+    summary message stands alone, and the text behind those messages that have thoughts of before
+    it.
+    """
+    form = conversation.format
+    prior = conversation.prior
+    if prior is None or prior >= len(messages):
+        return list(messages)
+    blocks = form.blocks_before(messages[prior])
+    if not blocks:
+        return list(messages)
+    text = form.plain_text(messages[prior]) or ""
+    kept, older = place_of(text)
+    filler = form.filler("assistant")
+    # Joined user messages need no filler.
+    rest = [message for message in messages[prior + 1 :] if message != filler]
+    own = len(conversation.restored)
+    if kept:
+        older += own
+        kept += own
+    return [
+        *messages[:prior],
+        *form.stand_alone(blocks),
+        *rest[older:kept],
+        form.say("user", text),
+        *rest[:older],
+        *rest[kept:],
+    ]

@@ -172,6 +172,8 @@ def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
     if after.prior is not None and origins[after.prior] is None:
         text = after.format.plain_text(after.messages[after.prior])
     summary, ledger = read_out(text or "")
+    if text and after.prior is not None:
+        summary = after.format.compacted(after.messages[after.prior]) or summary
     return _event(
         CompactionEvent,
         plan,
@@ -298,6 +300,8 @@ def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]
                 messages: Sequence[Message] = stop.value
                 return messages
             advance = flow.send
+            if reason := tally.pop("not_by_provider", ""):
+                yield from Emit(_event(CompactionFailed, plan, reason=reason))
             try:
                 if not isinstance(question, Ask):
                     raise StrategyError(

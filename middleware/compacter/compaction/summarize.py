@@ -10,12 +10,14 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.conversation import is_inserted
+from compacter.compaction.plan import CompactionPlan, unfold
 from compacter.effects import Ask
 from compacter.errors import ConfigurationError
+from compacter.messages.fields import field as field_of
 from compacter.messages.format import Message
-from compacter.messages.replies import Reply
-from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
+from compacter.messages.replies import Reply, compaction_in
+from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summary
 
 if TYPE_CHECKING:
     from compacter.lines.head import Head
@@ -50,7 +52,7 @@ def is_native(plan: CompactionPlan) -> bool:
     """
     options = plan.options
     is_cached = plan.is_cached or plan.trigger == "prepared"
-    return is_cached and options.summarizer is None and options.redact is None
+    return is_cached and options.writer is None and options.redact is None
 
 
 def read_head(plan: CompactionPlan) -> Head:
@@ -80,6 +82,58 @@ def _text_size(plan: CompactionPlan, *, by_model: bool) -> int:
     return plan.sizes.text_within(
         plan.longest_summary, plan.head_size, plan.budget, by_model=by_model
     )
+
+
+# Fewest tokens of the answer of a provider that compacts: they include the model's thoughts.
+_LEAST_ANSWER = 4_096
+_NOT_MADE = 'summarizer="provider": {}, so the wrapped call summarizes'
+
+
+def _ask_provider(plan: CompactionPlan, head: Head) -> Generator[Ask, Any, list[Message] | str]:
+    """Return the list with the provider's own compaction of the head, and lines of it behind that.
+    If the provider makes no compaction, return the reason. Rules and earlier text go along, as they
+    are part of the request.
+    """
+    from compacter.lines.keep import keep
+    from compacter.summary import prompt
+
+    options = plan.options
+    form = plan.conversation.format
+    asked: list[dict[str, str]] = []
+    limit = max(plan.sizes.summary_tokens(plan.head_size), _LEAST_ANSWER)
+    if options.focus or options.summary_prompt:
+        text = prompt.build(
+            None,
+            template=options.summary_prompt,
+            max_tokens=options.max_summary_tokens,
+            focus=options.focus or "",
+        )
+        asked = [{"role": "user", "content": text}]
+    messages = unfold(plan.conversation, plan.messages[: plan.cut])
+    try:
+        reply: Reply = yield Ask(asked, limit, messages, by_provider=True)
+    except Exception as error:  # noqa: BLE001 - any error leads to the usual way
+        return _NOT_MADE.format(f"{type(error).__name__}: {str(error)[:200]}")
+    if reply.raw is None:
+        plan.tally.add(summarizer_calls=-1)
+        return reply.text and _NOT_MADE.format(reply.text)
+    stays = {form.plain_text(plan.messages[index]) for index in plan.kept}
+    blocks = [
+        block
+        for block in compaction_in(reply.raw)
+        if field_of(block, "role") is None
+        # OpenAI's has all messages of users.
+        or not (is_inserted(block, form) or form.plain_text(block) in stays)
+    ]
+    if not blocks:
+        return _NOT_MADE.format(f"the answer has no compaction ({reply.finish})")
+    size = plan.size([form.with_blocks_before("", blocks)])
+    room = min(plan.left, plan.head_size - plan.rules_size - 1) - FRAME - size
+    if room < 0:
+        return _NOT_MADE.format(f"its compaction is too large ({size:,} characters)")
+    lines = plan.sizes.lines(_text_size(plan, by_model=True), plan.head_size)
+    quoted = keep(head, min(lines, room))
+    return plan.replace_head(Summary(quoted=quoted), blocks=blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +176,20 @@ class Summarize(NoArguments):
         # Without anything new for the model, only shorten the prior summary.
         if options.summarizer == "extractive" or not head.parts:
             return plan.replace_head(extract(plan, head))
+        if options.summarizer == "provider":
+            made = yield from _ask_provider(plan, head)
+            if isinstance(made, list):
+                return made
+            plan.tally["not_by_provider"] = made
         from compacter.summary.write import Writer
 
         prefix: list[Message] | None = None
         if is_native(plan):
             older = min(plan.older, plan.cut)
             form = plan.conversation.format
-            prefix = [
-                *form.without_thinking(plan.messages[:older]),
-                *plan.messages[older : plan.cut],
-            ]
+            newer = plan.messages[older : plan.cut]
+            said = [*form.without_thinking(plan.messages[:older]), *newer]
+            prefix = unfold(plan.conversation, said)
         size = plan.head_size - rules
         text = _text_size(plan, by_model=True)
         writer = Writer(

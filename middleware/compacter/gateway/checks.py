@@ -42,6 +42,8 @@ def read_summarizer(options: Mapping[str, Any]) -> tuple[str | None, Summarizer]
     ``"extractive"``, or a function. Raises ``ConfigurationError``.
     """
     writer = validated({"summarizer": options.get("summarizer")}).summarizer
+    if writer == "provider":
+        raise ConfigurationError('summarizer="provider" needs an SDK\'s client; leave it out here')
     if isinstance(writer, str) and writer != "extractive":
         return writer.strip(), None
     return None, writer

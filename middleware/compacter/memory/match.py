@@ -285,6 +285,8 @@ class _History:
         view.source = record
         view.window = record.window
         view.spent = record.spent
+        if any(map(form.blocks_before, head)):
+            return view  # Thinking behind a provider's own compaction is valid with it.
         newer = body[max(record.thinking, record.boundary) :]
         view.bound = len(view) - (len(self.messages) - newer[0] if newer else 0)
         return view

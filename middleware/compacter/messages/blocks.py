@@ -222,6 +222,28 @@ class Blocks:
         """Return a message with this text; a blank text is replaced if the provider refuses it."""
         return {"role": "user" if role == "user" else self.assistant, self.body: self._body(text)}
 
+    # -- the provider's own compaction, in a summary message ---------------------------------------
+
+    def with_blocks_before(self, text: str, blocks: Sequence[Json]) -> Json:
+        """Return a new user message with this text; before it, blocks of the provider's own
+        compaction. ``stand_alone`` makes of them what the provider takes.
+        """
+        message = self.say("user", text)
+        if not blocks:
+            return message
+        return {**message, self.body: [*blocks, self._text_block(text)]}
+
+    def blocks_before(self, message: Json) -> list[Json]:
+        """Return the blocks of the provider's own compaction in a summary message."""
+        blocks = self.blocks(message)
+        is_ours = field(message, "role") == "user"
+        is_there = is_ours and any(self.find(block)[0] is COMPACTION for block in blocks)
+        return blocks[:-1] if is_there else []
+
+    def stand_alone(self, blocks: Sequence[Json]) -> list[Json]:
+        """Return the messages to send with blocks of the provider's own compaction."""
+        return [{"role": self.assistant, self.body: [*blocks]}]
+
     # -- editing -----------------------------------------------------------------------------------
 
     def rewrite(self, message: Json, edit: Edit) -> Json:

@@ -305,6 +305,8 @@ class MessageFormat(Blocks):
         if self.kind(message) is not Kind.USER:
             return None
         parts = self.all_parts(message, 0)
+        if any(part.kind == "compaction" for part in parts):
+            parts = parts[-1:]  # The provider's own stands before the text of a summary message.
         if any(part.kind != "text" for part in parts):
             return None
         return "".join(part.text for part in parts)

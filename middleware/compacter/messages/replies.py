@@ -274,6 +274,11 @@ def usage_of(reply: object) -> tuple[int, int]:
         if not isinstance(field(reply, "done"), bool):
             return 0, 0
         usage = reply  # Ollama's counts are members of the reply.
+    steps = listed(field(usage, "iterations"))
+    if steps and not _count(usage, READ):
+        # Anthropic counts a compaction on demand there alone.
+        counts = [usage_of({"usage": step}) for step in steps]
+        return sum(read for read, _ in counts), sum(written for _, written in counts)
     read = _count(usage, READ)
     if field(usage, "prompt_tokens") is None and field(usage, "input_tokens_details") is None:
         # Anthropic and Bedrock count cached tokens apart from the input tokens, OpenAI and Gemini
@@ -286,6 +291,24 @@ def _count(usage: Json, names: Sequence[str]) -> int:
     """Return the first of these counts that is above 0, else 0."""
     value = first(usage, names)
     return value if type(value) is int and value > 0 else 0
+
+
+def compaction_in(reply: object) -> list[Json]:
+    """Return the blocks of a reply with the provider's own compaction, exactly as they came, as
+    they are signed; an empty list if it has none.
+    """
+    items = listed(field(reply, "output") or field(reply, "content"))
+    is_made = any(
+        field(item, "type") == "compaction" and first(item, ("content", "encrypted_content"))
+        for item in items
+    )
+    return [_exact(item) for item in items] if is_made else []
+
+
+def _exact(item: Json) -> Json:
+    return (
+        item.model_dump(exclude_unset=True, warnings=False) if hasattr(item, "model_dump") else item
+    )
 
 
 def tokens_read(reply: object) -> int:

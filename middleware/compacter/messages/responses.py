@@ -58,6 +58,8 @@ class ResponsesFormat(MessageFormat):
             ("input_image", "input_file", "input_audio", "computer_screenshot", "image"), MEDIUM
         ),
         "reasoning": Row("reasoning", ("content", "summary"), sealed=("encrypted_content", "id")),
+        # Messages that the provider's own compaction has kept.
+        "message": Row("nested", ("content",)),
         "compaction": COMPACTION,
         "compaction_summary": COMPACTION,
         "context_compaction": COMPACTION,
@@ -135,6 +137,10 @@ class ResponsesFormat(MessageFormat):
     def say(self, role: str, text: str) -> Message:
         """Return a new plain text message."""
         return {"type": "message", **super().say(role, text)}
+
+    def stand_alone(self, blocks: Sequence[Message]) -> list[Message]:
+        """Return the items as they came."""
+        return list(blocks)
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
         """Items that were made with reasoning lose their ids, because OpenAI demands the reasoning

@@ -265,6 +265,11 @@ class Options(BaseModel):
         return begin
 
     @property
+    def writer(self) -> Summarizer:
+        """The summarizer that is asked for a text: with ``"provider"``, the wrapped call."""
+        return None if self.summarizer == "provider" else self.summarizer
+
+    @property
     def changed(self) -> str:
         """Options that differ from their defaults, written as arguments of a call."""
         usual = Options()

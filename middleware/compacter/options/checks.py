@@ -32,9 +32,9 @@ _PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
 TAKES: Final[Mapping[str, str]] = {
     "compact_ratio": "a number above 0 and at most 1",
     "max_retries": f"{_CALLS}, or a tenacity stop such as stop_after_delay(30)",
-    "summarizer": 'None, a litellm model name, "extractive", or a function of (messages, '
-    '**options) such as lambda messages, **options: client.chat.completions.create(model="...", '
-    "messages=messages)",
+    "summarizer": 'None, a litellm model name, "extractive", "provider", or a function of '
+    "(messages, **options) such as lambda messages, **options: "
+    'client.chat.completions.create(model="...", messages=messages)',
     "summary_prompt": _TEXT,
     "max_summary_tokens": "a whole number of at least 16",
     "fallback": '"truncate", "extractive", a sequence of these, or None',
@@ -173,6 +173,7 @@ class TokenCounter(UserFunction):
 
 
 _NOT_MODELS = ("truncate", "shorten", "summarize", "none")
+_OWN_NAMES = ("extractive", "provider")
 _summarizing = function("summarizer(messages, **options)")
 _deciding = function("trigger_tokens(facts)", as_answer)
 _redacting = function("redact(text)", as_text, wrap=Redaction)
@@ -189,7 +190,7 @@ _counting = function(
 
 
 def summarizer(value: object) -> object:
-    """Check a model's name, a function, or ``"extractive"``."""
+    """Check a model's name, a function, or one of compacter's own names."""
     if not isinstance(value, str):
         return _summarizing(no_class(value))
     name = value.strip().lower()
@@ -198,9 +199,11 @@ def summarizer(value: object) -> object:
             f"{value!r} is not a model: leave summarizer out to have summaries written by the "
             "wrapped call; strategy=Truncate() and strategy=Shorten() need none"
         )
-    if name != "extractive" and difflib.get_close_matches(name, ["extractive"], 1, 0.8):
-        raise ValueError(f"{value!r} is not a model; did you mean 'extractive'?")
-    return name if name == "extractive" else value
+    if name in _OWN_NAMES:
+        return name
+    if similar := difflib.get_close_matches(name, _OWN_NAMES, 1, 0.8):
+        raise ValueError(f"{value!r} is not a model; did you mean {similar[0]!r}?")
+    return value
 
 
 def share(value: object) -> object:

@@ -67,6 +67,9 @@ _FORGED = re.compile(
 )
 
 _RESTORED = re.compile(r"The program has put back the next messages: (\d{1,4}) \(([0-9a-f]+)\)\.")
+_ABOVE = re.compile(
+    r"The provider's summary stands above, and then (\d{1,5}) messages, (\d{1,5}) of them older\."
+)
 STORY_FRAME = len(_STORY_HEAD)
 """Those of them that only stand above a model's text."""
 
@@ -193,6 +196,24 @@ def count_restored(text: str, contents: Callable[[int], Sequence[str]]) -> int:
         if checksum("\0".join(contents(count))) == note[2]:
             return count
     return 0
+
+
+def with_place(summary: Summary, kept: int, older: int) -> Summary:
+    """Return a summary with a note of its place: behind the provider's own and ``kept`` messages,
+    the first ``older`` of which are to follow it; without a note if ``kept`` is 0.
+    """
+    notes = tuple(note for note in summary.notes if not _ABOVE.fullmatch(note))
+    if kept:
+        above = f"The provider's summary stands above, and then {kept} messages"
+        notes += (f"{above}, {older} of them older.",)
+    return replace(summary, notes=notes)
+
+
+def place_of(text: str) -> tuple[int, int]:
+    """Return the numbers that ``with_place`` has noted in the text of a summary message."""
+    summary = parse(text) or Summary()
+    found = next(filter(None, map(_ABOVE.fullmatch, summary.notes)), None)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def rule_lines(declared: Iterable[str]) -> tuple[str, ...]:
