@@ -113,9 +113,9 @@ def test_are_those_that_were_recorded(data: Path) -> None:
     found = {digest: talk for digest, talk in conversations(data) if digest in known}
     if not found:
         pytest.skip("other conversations than the recorded ones")
-    assert {digest: recorded(talk) for digest, talk in found.items()} == {
-        digest: known[digest] for digest in found
-    }
+    # One by one: the difference of all of them would take gigabytes.
+    changed = [digest for digest, talk in found.items() if recorded(talk) != known[digest]]
+    assert changed == []
 
 
 if __name__ == "__main__":

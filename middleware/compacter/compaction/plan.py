@@ -225,7 +225,8 @@ class CompactionPlan(Table):
         left = self.left
         if self.keeps_unread:
             left = max(left, min(self.sizes.summary(self.head_size), self.room // 2))
-        beside = self.size([self.conversation.format.with_blocks_before("", self.blocks)])
+        form = self.conversation.format
+        beside = self.size([form.with_blocks_before("", self.blocks)]) if self.blocks else 0
         replaced = self.head_size - self.rules_size - beside
         return self.sizes.longest_text(replaced, left - beside, self.reserved, self.budget)
 
