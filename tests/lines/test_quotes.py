@@ -153,6 +153,7 @@ def test_a_line_that_repeats_a_task_for_something_else_is_not_quoted() -> None:
         ("We camped by the weir.", "Where is camping allowed?"),
         ("The applied torque is 7 Nm.", "What torque do I apply?"),
         ("Klucz ma pan Rybak.", "Czy klucz jest u Rybaka?"),
+        ("The pump runs at bench: 7.", "What runs at bench 7?"),
     ],
 )
 def test_an_inflected_word_is_found(said: str, asked: str) -> None:

@@ -59,7 +59,6 @@ _SAME = 0.85
 # Most lines with a name that is enough by itself.
 _VERY_RARE = 2
 
-
 # The kinds of sentences, of which the first that is clear is answered.
 _KINDS: tuple[tuple[Callable[[str], bool], float], ...] = (
     (is_question, _LEAST_ASKED),
@@ -134,7 +133,7 @@ class Quoter:
         those that are worth it, as shares of the best one's.
 
         The evidence is the weight of the words in it, in rare words, times the root of its share of
-        the whole weight.
+        the whole weight; of a question at least its rarest word.
         """
         wanted = terms(sentence)
         whole = _without_space(sentence)
@@ -145,7 +144,9 @@ class Quoter:
         if self._is_in_view(hits[0].pick):
             # What stands around it is not needed: it is in the request.
             hits = [hit for hit in hits if hit.held]
-        score = hits[0].score if hits else 0.0
+        if not hits:
+            return 0.0, {}
+        score = hits[0].score
         worth = {hit.pick: share for hit in hits if (share := hit.score / score) >= _WORTH}
         if len(found.hits[0].held) < _FEWEST_SAID and not is_asking(sentence):
             return 0.0, {}

@@ -52,7 +52,7 @@ def plain(text: str) -> str:
         text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
     lower = text.lower()
     if lower.isascii():
-        return f" {lower.translate(_MARKS)}"
+        return " " + " ".join(lower.translate(_MARKS).split())
     lower = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", lower)))
     return " " + " ".join(_WORD.findall(UNSPACED.sub(_pairs, lower)))
 
