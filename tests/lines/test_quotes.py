@@ -160,6 +160,16 @@ def test_an_inflected_word_is_found(said: str, asked: str) -> None:
     assert said in quoted(asked, said)
 
 
+def test_a_number_is_no_beginning_of_another() -> None:
+    rows = [f"Window {n} looks to the garden behind wall {n}." for n in range(3, 40)]
+    parts = [Part("user", "text", row, "", at) for at, row in enumerate(rows)]
+    quoter = Quoter(Talk(parts), 600)
+    quoter.answer(["Where does window 3 look to?"])
+    made = quoter.quotation()
+    assert made is not None
+    assert rows[0] in made.text
+
+
 def test_an_ellipsis_never_stands_inside_a_record() -> None:
     text = "\n\n".join(f"room: RM{n}\nrent: {n}.12\nuntil: 2033" for n in range(452, 470))
     lines = quoted(

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from compacter.lines.own import Marks
 from compacter.lines.read import Line
 from compacter.lines.said import QUESTION, Redact, Said, cleaned, read_parts
-from compacter.lines.words import keys, rarity, stems
+from compacter.lines.words import keys, rarity, sought, stems
 from compacter.messages.parts import Part
 
 Pick = tuple[int, int]
@@ -254,7 +254,7 @@ class Talk:
             if among not in self._plain:
                 said = (said for said in self.said[:until] if said.speaker != but)
                 self._plain[among] = "\n".join(each.plain for each in said)
-            self._counts[key] = self._plain[among].count(f" {word}")
+            self._counts[key] = self._plain[among].count(sought(word))
         return self._counts[key]
 
     def size(self, until: int | None = None) -> int:
@@ -268,7 +268,7 @@ class Talk:
         texts = [
             number
             for number, said in enumerate(self.said)
-            if all(f" {word}" in said.plain for word in words)
+            if all(sought(word) in said.plain for word in words)
         ]
         different: dict[str, Pick] = {}
         for number in texts if len(texts) <= most * most else ():
@@ -287,7 +287,7 @@ class Talk:
         """
         texts = self.said[:until]
         holding: dict[str, list[int]] = {
-            word: [number for number, said in enumerate(texts) if f" {word}" in said.plain]
+            word: [number for number, said in enumerate(texts) if sought(word) in said.plain]
             for word in wanted
         }
         worth: defaultdict[int, float] = defaultdict(float)

@@ -44,17 +44,23 @@ _ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 
 
 def plain(text: str) -> str:
-    """Return the words of ``text`` in lower case and without accents, each after a blank, so that
-    what a word begins with can be looked for by ``f" {beginning}"``. Names in camelCase count as a
-    whole and by their words.
+    """Return the words of ``text`` in lower case and without accents, with blanks around each, to
+    look for what ``sought`` returns. Names in camelCase count as a whole and by their words.
     """
     if _IN_CAMEL.search(text):
         text = _CAMEL.sub(lambda name: f"{_HUMP.sub(' ', name[0])} {name[0]}", text)
     lower = text.lower()
     if lower.isascii():
-        return " " + " ".join(lower.translate(_MARKS).split())
+        return f" {' '.join(lower.translate(_MARKS).split())} "
     lower = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", lower)))
-    return " " + " ".join(_WORD.findall(UNSPACED.sub(_pairs, lower)))
+    return f" {' '.join(_WORD.findall(UNSPACED.sub(_pairs, lower)))} "
+
+
+def sought(key: str) -> str:
+    """Return what to look for in ``plain`` text: the beginning of a word; all of one that ends with
+    a digit, as room 1 is not room 12.
+    """
+    return f" {key} " if key[-1:].isdigit() and len(key) < _LONGEST_WORD else f" {key}"
 
 
 def words(text: str) -> list[str]:
