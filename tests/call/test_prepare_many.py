@@ -15,7 +15,7 @@ from tests.effort import times
 
 from compacter import Compacter, InProcessMemory
 from compacter.call.ahead import MOST_AT_ONCE
-from compacter.call.perform import Performer
+from compacter.call.handlers import Handlers
 from compacter.call.warm import warm_up
 from compacter.testing import ScriptedModel
 
@@ -83,7 +83,7 @@ class Alive:
     @staticmethod
     def _all() -> list[Any]:
         gc.collect()
-        return [item for item in gc.get_objects() if isinstance(item, Performer)]
+        return [item for item in gc.get_objects() if isinstance(item, Handlers)]
 
     def count(self) -> int:
         return sum(item not in self._earlier for item in self._all())

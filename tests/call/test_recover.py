@@ -8,6 +8,7 @@ import pytest
 
 from compacter.call.call import Call
 from compacter.call.effects import Send
+from compacter.call.policy import recover
 from compacter.call.request import Request
 from compacter.compaction.calibration import Calibration
 from compacter.effects import Ask
@@ -74,7 +75,7 @@ def recovery(
         history = talk() if messages is None else messages
         request = Request(format=OPENAI, original=history, messages=history, **asked)
         policy = Call(options(**settings), request, calibration or Calibration())
-        return begin(policy.recover(first or refusal()))
+        return begin(recover(policy, first or refusal()))
 
     return make
 

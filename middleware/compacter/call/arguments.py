@@ -23,6 +23,7 @@ from compacter.call.option_names import (
     PARAM_OF,
     PLACES,
     THINKING,
+    USUAL,
     Form,
     forces_call,
     is_off_switch,
@@ -37,9 +38,6 @@ Options: TypeAlias = Mapping[str, Any]
 Prompt: TypeAlias = Sequence[Mapping[str, str]]
 """OpenAI-style messages that ask for a summary."""
 Arguments: TypeAlias = tuple[Args, Named]
-
-
-USUAL = Form()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +157,14 @@ class Binding:
     def options(self, kwargs: Options) -> Options:
         """Return the options among which are the output limit and the tools."""
         return kwargs
+
+    def names(self, kwargs: Options) -> list[str]:
+        """Return the names of a call's options and of their members, without its model and
+        messages.
+        """
+        inner = (value for value in kwargs.values() if isinstance(value, Mapping))
+        names = {*kwargs, *(name for value in inner for name in value)}
+        return sorted(names - {self.messages_param, "model", "modelId"})
 
     # -- changing a call ---------------------------------------------------------------------------
 
@@ -350,13 +356,6 @@ def without(kwargs: Options, names: Collection[str]) -> Options:
         for name, value in kwargs.items()
         if name not in names
     }
-
-
-def options_of(kwargs: Options, messages_param: str) -> list[str]:
-    """Return the names of a call's options and of their members, without its model and messages."""
-    inner = (value for value in kwargs.values() if isinstance(value, Mapping))
-    names = {*kwargs, *(name for value in inner for name in value)}
-    return sorted(names - {messages_param, "model", "modelId"})
 
 
 def characters_sent(value: object) -> int:

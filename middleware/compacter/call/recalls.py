@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from compacter.call.arguments import Binding, CallFacts, Options
     from compacter.call.call import Call
-    from compacter.call.perform import Performer
+    from compacter.call.handlers import Handlers
     from compacter.lines.passages import Quotes
 
 _MOST_ROUNDS = 3
@@ -144,20 +144,21 @@ def answer_recalls(call: Call, raw: object) -> Flow[object]:
     return raw
 
 
-async def answered(call: Call, raw: Any, world: Performer) -> Any:
+async def answered(handlers: Handlers, raw: Any) -> Any:
     """Return the reply to a call, or its stream, in which no call of ``recall`` is left."""
-    if world.io.asynchronous and streams.shapes(type(raw)) == ("__await__",):
+    if handlers.io.asynchronous and streams.shapes(type(raw)) == ("__await__",):
         raw = await raw
-    return joined(call, await pump(answer_recalls(call, raw), world), world)
+    return joined(handlers, await pump(answer_recalls(handlers.call, raw), handlers))
 
 
-def joined(call: Call, raw: Any, world: Performer) -> Any:
+def joined(handlers: Handlers, raw: Any) -> Any:
     """Return the vendor's stream so that the model's calls of ``recall`` are answered inside it;
     any other reply unchanged.
     """
-    if not call.request.offers_recall or world.io.iterates not in streams.shapes(type(raw)):
+    offers = handlers.call.request.offers_recall
+    if not offers or handlers.io.iterates not in streams.shapes(type(raw)):
         return raw
-    return streams.join(raw, _Joined(Recalls(call), world))
+    return streams.join(raw, _Joined(handlers))
 
 
 class _Joined:
@@ -165,10 +166,10 @@ class _Joined:
     until it ends, as it may call ``recall`` too.
     """
 
-    def __init__(self, recalls: Recalls, world: Performer) -> None:
-        self.recalls = recalls
-        self.world = world
-        self.form = recalls.call.request.format.name
+    def __init__(self, handlers: Handlers) -> None:
+        self.recalls = Recalls(handlers.call)
+        self.handlers = handlers
+        self.form = handlers.call.request.format.name
         self.seam = Seam()
         self.chunks: list[Any] = []
         """Chunks of the present reply."""
@@ -185,7 +186,7 @@ class _Joined:
 
     async def step(self) -> Any:
         """Return the next chunk for the caller, or ``END``."""
-        io = self.world.io
+        io = self.handlers.io
         read = self.read
         while not self.ready and self.source is not None:
             try:
@@ -194,7 +195,7 @@ class _Joined:
             except (Stopped, StopAsyncIteration):
                 chunk = streams.END
             except Exception as error:
-                self.world.note_late(error)
+                self.handlers.note_late(error)
                 raise
             if chunk is streams.END:
                 await self._end()
@@ -214,7 +215,7 @@ class _Joined:
         closes that one.
         """
         raw = reply_of(self.chunks, self.form) if self.held else None
-        reply = await pump(self.recalls.follow(raw), self.world)
+        reply = await pump(self.recalls.follow(raw), self.handlers)
         for chunk in self.held:
             self._pass_on(chunk if reply is None else text_beside(chunk))
         self.chunks = []

@@ -318,21 +318,6 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
     )
 
 
-def may_be_cut(
-    messages: Sequence[Message],
-    tokens: int,
-    beside: Sequence[object],
-    earlier: dict[int, tuple[int, int, int]],
-) -> bool:
-    """Return whether a server that read ``tokens`` may have truncated a request with these messages
-    and, beside them, other arguments; ``earlier`` is as for ``measure``.
-
-    Decides by the size of the data, without reading the messages; if True, the call checks more
-    closely.
-    """
-    return measure(messages, beside, earlier) > tokens * MOST_CHARACTERS
-
-
 def measure(
     messages: Sequence[Message],
     beside: Sequence[object],

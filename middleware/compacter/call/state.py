@@ -251,8 +251,8 @@ class State:
         self, model: str, facts: CallFacts, tokens: int, earlier: dict[int, tuple[int, int, int]]
     ) -> bool:
         """Return whether a call that was answered must be read: its request is large enough for a
-        compaction ahead or soon may be, the server may have truncated it, or its model can be
-        calibrated for the first time. If none is made ahead: whether it may fill the window.
+        compaction ahead or soon may be, or may fill the window; the server may have truncated it;
+        or its model can be calibrated for the first time.
 
         Args:
             model: Name of the model.
@@ -264,19 +264,18 @@ class State:
         if type(given) is not list or not given:
             return True
         calibration = self.calibration(model, facts.place)
-        if not self.prepares:
-            least = (calibration.window or inf) * FILLING
-            per_token = calibration.chars_per_token
-            return (tokens or measure(given, facts.beside, earlier) / per_token) >= least
         calibration.take(tokens)
+        size = measure(given, facts.beside, earlier)
+        if tokens and size > tokens * MOST_CHARACTERS:
+            return True
+        read = tokens or size / calibration.chars_per_token
+        if not self.prepares:
+            return read >= (calibration.window or inf) * FILLING
         sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
         bounds = sizes.bounds_ahead()
-        soon = inf if bounds is None else bounds[0] * _SOON
-        is_new = bool(tokens) and not calibration.learnt
-        if is_new or tokens >= soon or (bounds is None and not calibration.warned):
-            return True
-        most = tokens * MOST_CHARACTERS if tokens else soon * calibration.chars_per_token
-        return most < inf and measure(given, facts.beside, earlier) > most
+        if bounds is None:
+            return not calibration.warned or (tokens > 0 and not calibration.learnt)
+        return read >= bounds[0] * _SOON or (tokens > 0 and not calibration.learnt)
 
     def learn_from_last(
         self, request: Request, calibration: Calibration, conversation: ConversationState

@@ -15,12 +15,14 @@ from typing import Any
 from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
 from compacter.call.call import Call
+from compacter.call.handlers import Handlers
 from compacter.call.log import outside
-from compacter.call.perform import Performer
+from compacter.call.policy import complete, recover, take_in
 from compacter.call.pump import pump
 from compacter.call.recalls import answered, fault_of, joined, with_recall
-from compacter.call.request import Request, may_be_cut
+from compacter.call.request import Request
 from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
+from compacter.call.target import Target
 from compacter.call.warm import wait_until_warm
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
@@ -52,7 +54,7 @@ class WrappedFunction:
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
         self.measured: dict[int, tuple[int, int, int]] = {}
-        """Sizes of earlier calls, for `may_be_cut`."""
+        """Sizes of earlier calls, for `measure`."""
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
@@ -209,17 +211,7 @@ class WrappedFunction:
                     tokens = tokens_read(raw)
             noted = tokens or 0, len(given), id(given[-1]), usage_in(raw)
             state.last_reply = noted if tokens else None
-        if state.prepares:
-            return Reply(raw=raw) if self._is_near(tokens or 0, args, kwargs) else None
-        if not state.event_hooks:
-            return None
-        if type(given) is list:
-            beside = [value for value in kwargs.values() if value is not given]
-            # A list whose reply has no usage is of no use.
-            is_cut = tokens and may_be_cut(given, tokens, beside, self.measured)
-            if not is_cut and not (tokens and self._is_near(tokens, args, kwargs)):
-                return None
-        return Reply(raw=raw)
+        return Reply(raw=raw) if self._is_near(tokens or 0, args, kwargs) else None
 
     def _is_near(self, tokens: int, args: Args, kwargs: Named) -> bool:
         """Return whether to read a quiet call of so many ``tokens``, 0 if unknown."""
@@ -237,7 +229,7 @@ class WrappedFunction:
             if state.options.detect(error):
                 read = self._read(io, args, kwargs, large=False, learns=True)
                 if not isinstance(read, str):
-                    read[0].note_late(error)
+                    read.note_late(error)
 
     # -- calls that need more; the same code for sync and async ------------------------------------
 
@@ -251,24 +243,24 @@ class WrappedFunction:
         learns = reply is None or reply.token_limit is not None
         state = self.state
         times = 1 if state.proactive or state.late or (reply and reply.token_limit) else READS
-        read = await self.read(io, args, kwargs, learns=learns, times=times)
-        if isinstance(read, str):
-            return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
-        world, call = read
+        handlers = await self.read(io, args, kwargs, learns=learns, times=times)
+        if isinstance(handlers, str):
+            return await self._end(io, args, kwargs, reply, f"did nothing: {handlers}")
+        call = handlers.call
         if reply is not None and reply.token_limit is None:
             with state.safely("reading"):
-                await pump(call.inspect(reply.raw), world)
+                await pump(take_in(call, reply.raw), handlers)
             return reply.raw
-        world.take(reply)
-        state.take_late(world.conversation)
+        handlers.take(reply)
+        state.take_late(call.state)
         note = ""
         try:
-            raw = await pump(call.complete() if reply is None else call.recover(reply), world)
-            raw = await answered(call, raw, world)
+            flow = complete(call) if reply is None else recover(call, reply)
+            raw = await answered(handlers, await pump(flow, handlers))
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
-            if world.hands_back(error):
+            if handlers.hands_back(error):
                 if call.tried:
                     mark_given_up(error)
             else:
@@ -279,15 +271,14 @@ class WrappedFunction:
         else:
             shapes = () if io.asynchronous else streams.shapes(type(raw))
             if shapes and io.iterates not in shapes:
-                world.io = ASYNC
+                handlers.io = ASYNC
                 raw = self._wrap_result(shapes, raw, args, kwargs)
-                is_stream = ASYNC.iterates in shapes
-                return joined(call, raw, world) if is_stream else answered(call, raw, world)
-            self._install(world, call.request)
+                return (joined if ASYNC.iterates in shapes else answered)(handlers, raw)
+            self._install(handlers)
             return raw
         finally:
-            world.close()
-        return await self._end(io, args, kwargs, world.last, note)
+            handlers.close()
+        return await self._end(io, args, kwargs, handlers.last, note)
 
     async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
         """Return or raise the wrapped function's last reply, with a note and without compacter's
@@ -303,22 +294,24 @@ class WrappedFunction:
             add_note(error, f"compacter {note}")
         raise error.with_traceback(outside(error.__traceback__))
 
-    def _install(self, world: Performer, request: Request) -> None:
+    def _install(self, handlers: Handlers) -> None:
         """Install the compacted messages in the ``History`` that was passed, if any were."""
-        history: Any = world.history
+        history: Any = handlers.history
         if history is None:
             return
+        request = handlers.call.request
         history.bound = request.bound
         is_new = request.messages is not request.original
-        if is_new and not history.install(world.version, request.messages, self.state.redaction):
+        version = handlers.version
+        if is_new and not history.install(version, request.messages, self.state.redaction):
             self.state.history_changed(None)
 
     # -- reading a call ----------------------------------------------------------------------------
 
     async def read(
         self, io: IO, args: Args, kwargs: Named, *, learns: bool = True, times: int = 1
-    ) -> tuple[Performer, Call] | str:
-        """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
+    ) -> Handlers | str:
+        """Return the handlers of a call, or the reason, as a sentence, why it cannot be compacted.
 
         ``learns``: whether to calibrate by the last reply; ``times`` is as for `is_large`.
         """
@@ -330,7 +323,7 @@ class WrappedFunction:
 
     def _read(
         self, io: IO, args: Args, kwargs: Named, *, large: bool, learns: bool
-    ) -> tuple[Performer, Call] | str:
+    ) -> Handlers | str:
         """Read the messages, their format, model and limits, and look up their calibration and
         state.
         """
@@ -393,27 +386,24 @@ class WrappedFunction:
         conversation = state.conversation(f"{facts.endpoint}\0{begun}")
         if learns and not state.proactive:
             state.learn_from_last(request, calibration, conversation)
-        world = Performer(
+        return Handlers(
             state=state,
             io=io,
-            model=called,
+            call=Call(options, request, calibration, conversation, watched=bool(state.event_hooks)),
+            target=Target(
+                function=self.function,
+                binding=binding,
+                args=args,
+                kwargs=kwargs,
+                model=called,
+                place=facts.place,
+                as_passed=history is None and stripped == messages,
+            ),
             large=large,
-            function=self.function,
-            binding=binding,
-            args=args,
-            kwargs=kwargs,
-            request=request,
-            calibration=calibration,
-            conversation=conversation,
             scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
-            place=facts.place,
-            as_passed=history is None and stripped == messages,
             history=history,
             version=getattr(history, "version", None),
         )
-        call = Call(options, request, calibration, conversation)
-        call.watched = bool(state.event_hooks)
-        return world, call
 
 
 def wrap_function(

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from compacter.call import streams
 from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, bind
-from compacter.call.perform import Performer
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
@@ -302,7 +301,7 @@ def compacting(state: State, function: Function) -> Function:
                     f"{type(error).__name__}"
                 ),
             )
-        await Performer(state=state, io=io).emit(_event(state, kwargs, compacted))
+        await state.emit(io, _event(state, kwargs, compacted))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
             waiting = _waiting(kwargs, compacted)

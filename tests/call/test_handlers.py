@@ -12,7 +12,7 @@ import trio
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, InProcessMemory
-from compacter.call import perform
+from compacter.call import handlers, lead
 from compacter.runtime import models
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -53,7 +53,7 @@ class HeldElsewhere(InProcessMemory):
 def test_a_summary_that_another_process_makes_is_waited_for(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+    monkeypatch.setattr(lead, "_CLAIM_POLL", 0)
     memory = HeldElsewhere(asked_in_vain=3)
     asked_before_the_summary: list[int] = []
 
@@ -90,7 +90,7 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
 def test_other_processes_are_waited_for_again_once_a_memory_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+    monkeypatch.setattr(lead, "_CLAIM_POLL", 0)
 
     class Away(HeldElsewhere):
         away = True
@@ -123,7 +123,8 @@ def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for module in (handlers, lead):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     class Slow(InProcessMemory):
         def empty(self) -> bool:
@@ -237,8 +238,9 @@ class TestTheTimeout:
     @pytest.fixture
     def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now = [0.0]
-        monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: now[0]))
-        monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+        for module in (handlers, lead):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(lead, "_CLAIM_POLL", 0)
         return now
 
     def fold_twice(self, clock: list[float], memory: InProcessMemory) -> None:
