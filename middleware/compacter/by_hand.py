@@ -205,7 +205,6 @@ class ByHand:
         summary: str | None = None,
         focus: str | None = None,
         strict: bool = False,
-        **given: Never,
     ) -> CompactionResult:
         """Compact the messages now, and return the result. The list that is passed is not changed.
 
@@ -221,10 +220,8 @@ class ByHand:
             focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
-            **given: Other arguments, which raise an error that names the remedy.
 
         Raises:
-            TypeError: An argument is unknown.
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
@@ -240,7 +237,6 @@ class ByHand:
                 budget=budget,
                 summary=summary,
                 focus=focus,
-                **given,
             )
         )
 
@@ -254,7 +250,6 @@ class ByHand:
         summary: str | None = None,
         focus: str | None = None,
         strict: bool = False,
-        **given: Never,
     ) -> CompactionResult:
         """Like ``compact``, without blocking the event loop; raises the exceptions of ``compact``.
 
@@ -266,7 +261,6 @@ class ByHand:
             summary: A summary of your own, in place of a model's.
             focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether half of a tool pair is an error.
-            **given: Other arguments, which raise an error that names the remedy.
         """
         return await self._compact(
             ASYNC,
@@ -277,7 +271,6 @@ class ByHand:
             budget=budget,
             summary=summary,
             focus=focus,
-            **given,
         )
 
     def forget(self, messages: Sequence[Message], *, wire_format: str | None = None) -> None:
@@ -340,11 +333,6 @@ class ByHand:
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
         """Compact messages by their plan, which takes the other arguments."""
-        for name in given.keys() - {"model", "wire_format", "budget", "summary", "focus"}:
-            raise TypeError(
-                f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
-                f"characters; a threshold in tokens is History(messages, max_tokens=...)"
-            )
         from compacter.call.call import Call
         from compacter.call.handlers import Handlers
         from compacter.call.pump import pump

@@ -16,7 +16,7 @@ from tests.effort import times
 from compacter import Compacter, InProcessMemory
 from compacter.call.ahead import MOST_AT_ONCE
 from compacter.call.handlers import Handlers
-from compacter.call.warm import warm_up
+from compacter.call.warm import load
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_in_threads() -> None:
     writer = Writer()
     compacter = make(writer.write)
     completion = compacter.wrap(ScriptedModel(window=1_000).completion)
-    warm_up().result(60)
+    load()
     before = set(threading.enumerate())
     for number in range(CONVERSATIONS):
         completion("m", history(number)[:-2])
@@ -127,7 +127,7 @@ def test_in_tasks() -> None:
     completion = compacter.wrap(ScriptedModel(window=1_000).acompletion)
 
     async def program() -> None:
-        warm_up().result(60)
+        load()
         before = set(threading.enumerate())
         for number in range(CONVERSATIONS):
             await completion("m", history(number)[:-2])

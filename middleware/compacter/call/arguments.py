@@ -140,7 +140,8 @@ class Binding:
         model = named.get("model") or named.get("model_id") or named.get("modelId")
         server = self.server()
         options = self.options(named)
-        places = [f"{path}={value}" for path in PLACES if (value := dig(options, path))]
+        given = (path for path in PLACES if path.partition(".")[0] in options)
+        places = [f"{path}={value}" for path in given if (value := dig(options, path))]
         limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
         output_option = next(iter(limits), self.output_param)
         return CallFacts(

@@ -12,10 +12,10 @@ import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
-from compacter.call.warm import wait_until_warm
+from compacter.call.warm import detected
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
 from compacter.messages.refusals import detect_empty, detect_empty_stream, detect_in_reply
@@ -79,8 +79,7 @@ async def opened(
             chunk = await io.call(io.step, source, END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             held.append(error)
-            await wait_until_warm(io)
-            limit = await io.thread(partial(detect, error))
+            limit = await detected(io, detect, error)
             if limit is not None:
                 await close(io, raw)
                 return Reply(token_limit=limit, error=error)

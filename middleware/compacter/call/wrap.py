@@ -23,7 +23,7 @@ from compacter.call.recalls import answered, fault_of, joined, with_recall
 from compacter.call.request import Request
 from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
 from compacter.call.target import Target
-from compacter.call.warm import wait_until_warm
+from compacter.call.warm import detected
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.memory.record import UNBOUND, conversation_digest, openings
@@ -188,8 +188,7 @@ class WrappedFunction:
                 if reply.token_limit is None and not self._is_near(0, args, kwargs):
                     return reply.raw
         except Exception as error:
-            await wait_until_warm(io)
-            limit = await io.thread(functools.partial(self.state.limit_since, before, error))
+            limit = await detected(io, functools.partial(self.state.limit_since, before), error)
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
@@ -220,7 +219,7 @@ class WrappedFunction:
             with state.safely("reading"):
                 facts = self.binding.read(args, kwargs)
                 return state.is_near(facts.model or self.name, facts, tokens, self.measured)
-        return state.prepares
+        return False
 
     def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
         """Note the token limit in the error that has ended a quiet call's stream, if it is one."""
@@ -374,7 +373,7 @@ class WrappedFunction:
             model=facts.model,
             digest=digest,
             openings=first,
-            find_pinned=pinned if state.pin or by_history else lambda _: (),
+            find_pinned=pinned,
             rules=options.with_declared(rules),
             archive=getattr(history, "archive", None),
             alternate=options.alternate_roles,
