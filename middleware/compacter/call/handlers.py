@@ -222,7 +222,7 @@ class Handlers:
             raw = await self.target.ask(self.state, self.io, self.call.request, question, seconds)
         finally:
             self._spent += time.monotonic() - began
-        if raw is None:
+        if raw is None and question.by_provider:
             text = "" if self.state.tells_no_provider else "the wrapped call has no compaction"
             self.state.tells_no_provider = True
             return Reply(text)

@@ -17,7 +17,7 @@ from compacter.lines.tool_stream import Seam, has_call, reply_of, text_beside
 from compacter.messages.fields import dig, first, word
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.runtime.io import Stopped
+from compacter.runtime.io import IO, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,25 +178,21 @@ class _Joined:
         self.ready: deque[Any] = deque()
         """Chunks for the caller."""
 
-    def begin(self, stream: Any, read: deque[Any]) -> None:
-        """Begin with a vendor's stream, some chunks of which were ``read`` already."""
+    def begin(self, stream: Any, reader: streams.Replay) -> None:
+        """Begin with a vendor's stream, and what has read it so far."""
         self.stream = self.source = stream
-        self.kind: Any = type(stream)
-        self.read = read
+        self.reader = reader
 
-    async def step(self) -> Any:
+    async def step(self, io: IO, stream: Any) -> Any:
         """Return the next chunk for the caller, or ``END``."""
-        io = self.handlers.io
-        read = self.read
         while not self.ready and self.source is not None:
             try:
-                step = getattr(self.kind, io.iterates)
-                chunk = streams.taken(read) if read else await io.call(step, self.source)
+                if self.source is stream:
+                    chunk = await self.reader.step(io, stream)
+                else:
+                    chunk = await io.call(io.step, self.source)
             except (Stopped, StopAsyncIteration):
                 chunk = streams.END
-            except Exception as error:
-                self.handlers.note_late(error)
-                raise
             if chunk is streams.END:
                 await self._end()
             else:
@@ -222,7 +218,6 @@ class _Joined:
         self.held = []
         self.seam.begin()
         self.source = None if reply is None else streams.core(reply.raw)
-        self.kind = type(self.source)
         for name in ("close", "aclose"):
             if hasattr(self.source, name):
                 self.stream.__dict__[name] = getattr(self.source, name)
