@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,6 @@ from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.overflow import TokenLimit
-from compacter.testing import token_limit_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -239,25 +238,3 @@ class TestNumbers:
         dialogue.expect(Ask)
 
         assert calibration.chars_per_token == pytest.approx(9 * 180 / 4_000)
-
-
-class TestTheUsersDetector:
-    @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
-    def test_it_is_asked_first(self, answer: Any) -> None:
-        found = Options(detect=lambda error: answer).detect(ValueError("mine"))
-        assert isinstance(found, TokenLimit)
-
-    def test_its_no_is_final_and_its_none_asks_on(self) -> None:
-        error = token_limit_error(limit=10, input_tokens=20)
-        assert Options(detect=cast("Any", lambda error: False)).detect(error) is None
-        assert Options(detect=lambda error: None).detect(error) is not None
-        assert Options().detect(error) is not None
-
-    def test_one_that_raises_is_passed_over(self) -> None:
-        def broken(error: BaseException) -> Any:
-            raise KeyError
-
-        assert (
-            Options(detect=broken).detect(token_limit_error(limit=10, input_tokens=20)) is not None
-        )
-        assert Options(detect=broken).detect(ValueError("no")) is None
