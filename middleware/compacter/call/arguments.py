@@ -245,7 +245,8 @@ class Binding:
 
         def choose(name: str, value: object) -> object:
             if name in INNER and isinstance(value, Mapping):
-                return self._choose_members(value, native=native)
+                members = value.items()
+                return {key: one for key, one in members if self.keeps(key, one, native=native)}
             if self.keeps(name, value, native=native):
                 return value
             return False if name == "stream" else self.declared.get(name)
@@ -260,12 +261,6 @@ class Binding:
         }
         chosen = (*map(choose, self.positional, args), *args[len(self.positional) :])
         return chosen, {name: kept[name] for name in kept if name not in INNER or kept[name]}
-
-    def _choose_members(self, options: Options, *, native: bool) -> Options:
-        """Return the members of an option that a request for a summary keeps."""
-        return {
-            name: value for name, value in options.items() if self.keeps(name, value, native=native)
-        }
 
     def keeps(self, name: str, value: object, *, native: bool) -> bool:
         """Return whether a request for a summary keeps an option: any but those of ``LEFT_OUT``,
