@@ -209,7 +209,8 @@ class Quoter:
             else:  # An older line about the same would stand for the newest.
                 for older in [each for each in held if each < best and held[each].keys() & names]:
                     del held[older]
-                    self._chosen.pop(older, None)
+                    if not any(older in self._talk.needs(each) for each in self._chosen):
+                        self._chosen.pop(older, None)
 
     def _look_up(self, sentence: str, held: dict[Pick, dict[str, float]]) -> None:
         """Note the names in a sentence by the compacted lines that have them and are the user's or
