@@ -47,8 +47,6 @@ _MOST_RESULTS = 3
 _AGAIN = 0.4
 # Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
 _LONGEST_TOLD = 2_000
-# Most characters of quotes that begin with lines for a task.
-_MOST_FOR_STEP = 500
 # Fewest characters of a name: digits of a number that counts by itself, and letters.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
@@ -65,6 +63,9 @@ _KINDS: tuple[tuple[Callable[[str], bool], float], ...] = (
     (is_asking, _LEAST_ASKED),
     (bool, _LEAST_SAID),
 )
+
+MOST_FOR_STEP = 670
+"""Largest size of quotes in an agent's history, in characters."""
 
 
 class Quoter:
@@ -188,7 +189,6 @@ class Quoter:
             self._topic.update(keys(sentence))
             self._look_up(sentence, held)
         used: Counter[str] = Counter()
-        self._room = min(self._room, _MOST_FOR_STEP)
         # A further line has a name that no line before has, or is the second line of a rare word:
         # an error is below the command that caused it.
         least = _AGAIN * rarity(_RARE, self._talk.size(self._compacted))

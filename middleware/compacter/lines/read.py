@@ -22,7 +22,8 @@ LONGEST = 320
 _WHOLE = 250
 # Longest line that may be a title, in characters.
 _LONGEST_TITLE = 60
-# Fewest rows of a table without a rule below its head, if it is not the whole text; and most lines of a record of output.
+# Fewest rows of a table without a rule below its head that is not the whole text, and most lines of
+# a record of output.
 _LEAST_ROWS = 3
 _MOST_FIELDS = 16
 # Most members of a record that are all texts.
