@@ -59,10 +59,10 @@ _IDENTIFIER = re.compile(r"(?=.{4})(?:[^\W\d_].*\d|\d.*[^\W\d_]|\w[_/.:@#?=&-]\w
 _INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{3,}")
 # Letters by which words are compared, so that their endings do not count.
 _STEM = 4
-# A record is about so many words, its most common ones.
+# A transcript is about so many words, its most common ones.
 _MOST_TOPICS = 80
-# A text about something else has half of its words in common with a record that is about so many
-# words.
+# A text about something else has half of its words in common with a transcript that is about so
+# many words.
 _HALF = 200
 # Pairs of characters that count as one such word. Those that are more than one in so many are
 # grammar, and so is Japanese in hiragana.
@@ -73,9 +73,9 @@ _HIRAGANA = re.compile("[\u3041-\u309f]{2}")
 # Words that a name counts for, and an identifier.
 _NAME = 4
 _ID = 6
-# Characters of a record from which an answer must share something: a true sentence may share no
+# Characters of a transcript from which an answer must share something: a true sentence may share no
 # word with less.
-_LONG_RECORD = 300
+_LONG_TRANSCRIPT = 300
 # Words beside a text's own that may be in common by chance: short texts vary more.
 _SPARE = 12
 
@@ -85,7 +85,7 @@ def clean(text: str) -> str:
     return _THOUGHTS.sub("", text, count=1).strip()
 
 
-class Record:
+class Transcript:
     """The text that a summary is made of."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -102,7 +102,7 @@ class Record:
         """Its subjects: stems of words, and pairs of characters."""
         size = len(words) + len(rare) // _PAIRS
         self.chance = size / (size + _HALF)
-        """Share of the words of a text about something else that stand in the record, too."""
+        """Share of the words of a text about something else that stand in the transcript, too."""
         self.text = text.lower()
         tokens = _tokens(text)
         inside = set(_INSIDE_A_SENTENCE.findall(text))
@@ -110,10 +110,11 @@ class Record:
         """Words with a capital inside a sentence that never stand without it."""
 
     def is_shared(self, answer: str) -> bool:
-        """Return whether an answer has more in common with the record than a text about something
-        else has by chance: two names or identifiers, or some of the words that the record is about.
+        """Return whether an answer has more in common with the transcript than a text about
+        something else has by chance: two names or identifiers, or some of the words that the
+        transcript is about.
         """
-        if len(self.text) < _LONG_RECORD or not self.topics:
+        if len(self.text) < _LONG_TRANSCRIPT or not self.topics:
             return True
         answer = _MARKUP.sub(" ", answer)
         said = _tokens(answer)
@@ -145,14 +146,16 @@ def _tokens(text: str) -> set[str]:
     return {token.strip(_AROUND) for token in set(_TOKEN.findall(spaced))}
 
 
-def fault(reply: Reply, limit: int, instruction: str = "", record: Record | None = None) -> str:
+def fault(
+    reply: Reply, limit: int, instruction: str = "", transcript: Transcript | None = None
+) -> str:
     """Return the fault of a summary, or an empty string. It is found in time linear in the text.
 
     Args:
         reply: The answer, with its text after ``clean``.
         limit: Size in characters of the messages that the summary replaces.
         instruction: The request's own instruction, without the transcript.
-        record: What the summary is about; ``None`` for one that the program passes.
+        transcript: What the summary is about; ``None`` for one that the program passes.
     """
     finish = (reply.finish or "").lower()
     if reply.called_tool or _CALL.search(reply.text):
@@ -169,7 +172,7 @@ def fault(reply: Reply, limit: int, instruction: str = "", record: Record | None
         return "the summary is not smaller than what it replaces"
     if _repeats(reply.text):
         return "the summary repeats itself"
-    if record is not None and not record.is_shared(reply.text):
+    if transcript is not None and not transcript.is_shared(reply.text):
         return "the summary has nothing of the conversation"
     return ""
 

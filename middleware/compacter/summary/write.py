@@ -266,8 +266,8 @@ class Writer:
         instruction = self._prompt((), "", short=short)
         quoted = self.head.prior.quoted.splitlines()
         said = (line.partition(": ")[2] for line in (*quoted, *piece))
-        record = gate.Record((earlier, *said))
-        if fault := gate.fault(replace(reply, text=text), limit, instruction, record):
+        transcript = gate.Transcript((earlier, *said))
+        if fault := gate.fault(replace(reply, text=text), limit, instruction, transcript):
             return fault
         if self.redact is not None:
             text = self.redact(text)
