@@ -88,21 +88,12 @@ class Conversation:
             last = bytes(self.kinds).rfind(Kind.USER, 0, last)
         self.last_user = last if last >= 0 else None
         """Index of the last genuine user message, not a summary message or a filler."""
-        staying = {at for at, kind in enumerate(self.kinds) if kind in _STAYING}
-        for index in (*pinned, last, native if is_ahead else -1):
-            if index >= 0 and index not in self.restored:
-                staying.update(range(*self.step(index)))
-        if is_ahead:
-            # Summary messages before the provider's compaction are not read any more.
-            texts = enumerate(map(format.plain_text, messages[:native]))
-            staying.update(at for at, text in texts if summary_message.parse(text or "") is None)
+        staying = self._staying(native if is_ahead else None)
         self.protected = tuple(index in staying for index in range(count))
         """Whether each message must be kept: system messages, messages of another format, the
         provider's own compaction and all before it but summary messages, pinned messages, the last
         user message, and the other messages of their steps."""
-        free = (
-            0 if stays else size for stays, size in zip(self.protected, self.sizes, strict=True)
-        )
+        free = (size * (not stays) for stays, size in zip(self.protected, self.sizes, strict=True))
         self.heads = tuple(accumulate(free, initial=0))
         """For each index, the total size of the unprotected messages before it."""
         self.free = self.heads[-1]
@@ -124,6 +115,21 @@ class Conversation:
         if prior is None or self.protected[prior]:
             return 0
         return sum(self.sizes[index] for index in (prior, *self.restored))
+
+    def with_messages(
+        self, messages: Sequence[Message], *, takes_native: bool = False
+    ) -> Conversation:
+        """Return the conversation of other messages, with the pins, rules and parts of this one."""
+        wanted = {id(self.messages[index]) for index in self.pinned}
+        pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
+        return Conversation(
+            messages,
+            self.format,
+            pinned=pinned,
+            rules=self.rules,
+            earlier=self,
+            takes_native=takes_native,
+        )
 
     def step(self, index: int) -> tuple[int, int]:
         """Return the beginning and end of the step that contains this message, as a half-open
@@ -202,6 +208,18 @@ class Conversation:
                 if kind is Kind.OTHER and field_of(self.messages[at], "role") is not None:
                     kinds[at] = Kind.UNKNOWN
         return tuple(kinds)
+
+    def _staying(self, native: int | None) -> set[int]:
+        """Return the indexes of the messages that must be kept; ``native`` is that of the
+        provider's own compaction, if it must be.
+        """
+        staying = {at for at, kind in enumerate(self.kinds) if kind in _STAYING}
+        for index in (*self.pinned, self.last_user, native):
+            if index is not None and index not in self.restored:
+                staying.update(range(*self.step(index)))
+        # Summary messages before the provider's compaction are not read any more.
+        texts = enumerate(map(self.format.plain_text, self.messages[: native or 0]))
+        return staying.union(at for at, text in texts if summary_message.parse(text or "") is None)
 
 
 def content_of(message: Message, format: MessageFormat) -> str:  # noqa: A002 - that is what it is
@@ -307,9 +325,7 @@ def _read_result(
     """
     if alternate:
         messages = with_fillers(before, messages, origins)
-    wanted = {id(before.messages[index]) for index in before.pinned}
-    pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
-    after = Conversation(messages, before.format, pinned=pinned, rules=before.rules, earlier=before)
+    after = before.with_messages(messages)
     halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
         (half.what, half.call_id) for half in before.broken
     )

@@ -61,6 +61,8 @@ _INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{3,}")
 _STEM = 4
 # A transcript is about so many words, its most common ones.
 _MOST_TOPICS = 80
+# Nothing can be compared with a transcript about fewer words.
+_FEWEST_TOPICS = 4
 # A text about something else has half of its words in common with a transcript that is about so
 # many words.
 _HALF = 200
@@ -114,7 +116,7 @@ class Transcript:
         something else has by chance: two names or identifiers, or some of the words that the
         transcript is about.
         """
-        if len(self.text) < _LONG_TRANSCRIPT or not self.topics:
+        if len(self.text) < _LONG_TRANSCRIPT or len(self.topics) < _FEWEST_TOPICS:
             return True
         answer = _MARKUP.sub(" ", answer)
         said = _tokens(answer)
