@@ -47,7 +47,7 @@ _WINDOW_FULL = re.compile(
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens")
 # A full window did not cut off a longer reply, as it leaves room for a few tokens only.
 _FEW_TOKENS = 16
-# Finish reasons of complete chat completions, where some servers state none, and of all replies that
+# Finish reasons of complete chat completions, where some servers state none, and of replies that
 # may be empty as the request was too long.
 _ENDED = frozenset(("stop", "tool_calls", "function_call", None))
 _MAY_BE_EMPTY = frozenset(("stop", None, "end_turn", "stop_sequence", "completed", *_CUT_OFF))
@@ -125,7 +125,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
     return None
 
 
-def _is_answer(reply: Any) -> bool:
+def _is_answer(reply: Json) -> bool:
     """Return whether a reply is a chat completion with words or calls and without an error, as
     nearly all are. Each call runs this, so it must be fast.
     """
