@@ -115,9 +115,6 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     # Related exceptions decide if its own text does not, and fill in numbers that it lacks.
     verdicts = (judge_error(reason, table, seen) for reason in reasons(error))
     said = [verdict for verdict in verdicts if verdict.kind != "nothing"]
-    if isinstance(error, BaseExceptionGroup):
-        # Of simultaneous errors a token limit decides, then another error.
-        said.sort(key=lambda verdict: verdict.kind != "token limit")
     behind = said[0] if said else NOTHING
     if stated is None:
         old = find_handled(error)
@@ -150,14 +147,6 @@ def judge(signals: Signals, table: Table) -> Verdict:
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
-def _without_codes(signals: Signals) -> str:
-    """Return the text in words alone, as a body repeats its codes in it."""
-    text = normalise(signals.text)
-    for code in signals.codes:
-        text = text.replace(code, " ")
-    return text
-
-
 def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Table) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     has_other_code = any(
@@ -165,14 +154,11 @@ def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Tabl
     )
     if verdict.rule == ABOVE_BUDGET:
         return verdict
-    # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
-    # over a code alone too. A status and a code that agree are believed, unless the text also has
-    # the error that they are about: a router tells why the first model failed, then the fallback.
-    agree = has_other_code and signals.status in _OTHER_STATUS
-    agree = agree and not table.has(_without_codes(signals), "other error")
+    # Both numbers win over a status, which a gateway may have chosen; with a window they win over a
+    # code too: a router tells why the first model failed, then the fallback.
     if (verdict.is_clear or verdict.rule == "subject too long") and verdict.states_both:
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
-        if not agree and (not is_loose or names_window(verdict.rule, verdict.statement, table)):
+        if not is_loose or names_window(verdict.rule, verdict.statement, table):
             return verdict
     speaks_against = {
         "status": signals.status in _OTHER_STATUS,

@@ -92,15 +92,14 @@ _SCALE: Final = {
     )
     for word in words.split()
 }
-# 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not a part of a date, a version, a name or a
-# broken number.
+# 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not a part of a date, a version, a name.
 _NUMBER: Final = re.compile(
-    r"(?:(?<![a-z0-9_\x1f])|(?<= is))(?<!\d[.,:])(?<!\d ['’])(?<![a-z]-)(?<![a-z]\.)(?<!\d-)"
+    r"(?:(?<![a-z0-9_])|(?<= is))(?<!\d[.,:])(?<!\d ['’])(?<![a-z]-)(?<![a-z]\.)(?<!\d-)"
     r"(?P<body>\d{1,3}(?P<sep>[,._' ])\d{3}(?:(?P=sep)\d{3}){0,3}(?!\d)(?![,._]\d)"
     r"|\d{1,2}(?:,\d{2}){1,3},\d{3}(?!\d)"
     r"|\d{1,12}(?P<fraction>\.\d{1,3})?)"
     r"(?: ?(?P<scale>k|m|万|萬|만|thousand|million|mio|mil|тыс|млн)(?![a-z]))?"
-    r"(?![a-z0-9_%\x1f]|\.\d|:\d|-\d|-[a-su-z]|/\d{1,2}/)|(?:(?<![a-z0-9_.:/-])|"
+    r"(?![a-z0-9_%]|\.\d|:\d|-\d|-[a-su-z]|/\d{1,2}/)|(?:(?<![a-z0-9_.:/-])|"
     r"(?<= is))(?P<glued>\d{2,9})(?=tok)"
 )
 _UNIT_WORD: Final = (

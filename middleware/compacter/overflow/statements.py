@@ -252,9 +252,6 @@ def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Sourc
             read[index] = alone[index]._replace(weight=weight, rule=alone[index].rule or "sizes")
         elif is_stated and read[index].veto in _OUTRANKED:
             read[index] = read[index]._replace(weight="silent")
-            if alone[index].veto in _OUTRANKED:
-                start, end = spans[index]
-                plain = plain[:start] + " " * (end - start) + plain[end:]
         elif weight == "likely" and read[index] == _Reading("silent"):
             read[index] = _Reading(weight, "sizes")
     return replace(source, text=plain if is_stated else text, read=read)
