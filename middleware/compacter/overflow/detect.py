@@ -21,7 +21,7 @@ from compacter.overflow.signals import (
     signals_of,
 )
 from compacter.overflow.statements import ABOVE_BUDGET, MEANINGS, Verdict, decide, names_window
-from compacter.overflow.table import Table, default_table
+from compacter.overflow.table import Patterns, default_table
 from compacter.overflow.text import normalise
 
 _NOT_A_LETTER: Final = re.compile(r"[^a-z]")
@@ -99,7 +99,7 @@ def explain(error: object, *, status: int | None = None, code: str | None = None
     return NOTHING
 
 
-def judge_error(error: BaseException, table: Table, seen: set[int] | None = None) -> Verdict:
+def judge_error(error: BaseException, table: Patterns, seen: set[int] | None = None) -> Verdict:
     """Return the verdict on an exception and its related ones; ``seen`` has the ids of those
     already judged.
     """
@@ -133,7 +133,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     return own
 
 
-def judge(signals: Signals, table: Table) -> Verdict:
+def judge(signals: Signals, table: Patterns) -> Verdict:
     """Return the verdict on the signals of one exception, reply or text."""
     # Patterns of class names are in lower case, as all of them.
     names = " ".join(signals.types).lower()
@@ -147,7 +147,7 @@ def judge(signals: Signals, table: Table) -> Verdict:
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
-def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Table) -> Verdict:
+def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Patterns) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     has_other_code = any(
         table.has(_NOT_A_LETTER.sub("", code), "other code") for code in signals.codes

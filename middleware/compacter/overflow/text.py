@@ -14,6 +14,8 @@ from html import unescape
 from itertools import pairwise
 from typing import Final
 
+from compacter.text.colours import without_colours
+
 MAX_TEXT: Final = 32_768
 """Most characters read of one error. Of a longer text the beginning and the end are read."""
 
@@ -32,7 +34,6 @@ MAX_SENTENCES: Final = 200
 Span = tuple[int, int]
 """Start and end of a piece of text, in characters."""
 
-_ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
 # Also a line that begins as a line of a log does: with a time, a level, an attempt.
 _PARAGRAPH: Final = re.compile(
@@ -135,7 +136,7 @@ def normalise(text: str) -> str:
 
 def mark(text: str) -> str:
     """Return the normalised form with ``SOFT`` for spaces at which something new may begin."""
-    text = _ANSI.sub("", limit_text(text))
+    text = without_colours(limit_text(text))
     text = _ESCAPED_LETTERS.sub(_decode_escapes, text)
     text = _FRAMES.sub(" ", text)
     text = _PARAGRAPH.sub(f" {BREAK} ", text)
