@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from compacter.text.colours import without_colours
+
 LONGEST = 320
 """Longest line in characters: two to three lines of print."""
 # Largest section, list or record that is one line, in characters.
@@ -33,8 +35,7 @@ _DEEPEST = 12
 # Longest name of a column.
 _LONGEST_CELL = 30
 
-# Terminal colours and other control characters.
-_ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "Mrs.", "Ms.", "St.")
 # "J. R. Hartley", but "so do I."
 _INITIAL = r"(?<!\b[A-HJ-Z]\.)"
@@ -172,7 +173,7 @@ def read_output(text: str, lead: str = "") -> list[Line]:
             return _read_json(text, lead)
         except (ValueError, RecursionError):
             pass  # Not JSON: it only begins like it.
-    text = _ANSI.sub("", text)
+    text = _CONTROL.sub("", without_colours(text))
     lines = _lines_of(list(_rows_of_output(text.split("\n"))))
     for line in lines if lead else ():
         line.lead = lead
