@@ -406,6 +406,7 @@ def read_usage(call: Call, raw: object) -> Flow[int]:
     if not expected:
         return tokens
     if tokens >= LEAST_CUT:
+        call.calibration.truncated = tokens
         yield from call.emit(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
     return 0
 

@@ -266,17 +266,20 @@ class State:
             return True
         calibration = self.calibration(model, facts.place)
         calibration.take(tokens)
+        sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
+        bounds = sizes.bounds_ahead() if self.prepares else None
+        is_warned = bounds is None and calibration.warned
+        if is_warned and self.prepares and 0 < tokens <= calibration.truncated:
+            return False  # It truncates prompts, which was reported; no compaction can be due.
         size = measure(given, facts.beside, earlier)
         if tokens and size > tokens * MOST_CHARACTERS:
             return True
         read = tokens or size / calibration.chars_per_token
         if not self.prepares:
             return read >= (calibration.window or inf) * FILLING
-        sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
-        bounds = sizes.bounds_ahead()
-        if bounds is None:
-            return not calibration.warned or (tokens > 0 and not calibration.learnt)
-        return read >= bounds[0] * _SOON or (tokens > 0 and not calibration.learnt)
+        if (tokens and not calibration.learnt) or not (bounds or is_warned):
+            return True
+        return read >= (bounds[0] * _SOON if bounds else inf)
 
     def learn_from_last(
         self, request: Request, calibration: Calibration, conversation: ConversationState
