@@ -106,6 +106,8 @@ def test_a_reply_that_says_too_long_is_answered_like_an_error(
 
     assert dialogue.end() == {"error": 2}
     assert dialogue.told()[-1] == "RetriesExhausted"
+    # A later call begins with all messages again.
+    assert dialogue.effects[-1] == "Forget"
 
 
 class TestOutput:

@@ -110,7 +110,7 @@ class Recalls:
         tool and the messages ``exchanged``. Raises the exceptions of the provider.
         """
         request = self.call.request
-        if not request.offers_recall or self.left < 0:
+        if self.left < 0:
             return None
         form: Any = request.format.name
         messages, calls = tool.calls_of(raw, form)
@@ -136,19 +136,18 @@ class Recalls:
         return reply
 
 
-def answer_recalls(call: Call, raw: object) -> Flow[object]:
-    """Return the first reply that does not call ``recall``; a stream is returned as it is."""
-    recalls = Recalls(call)
-    while (reply := (yield from recalls.follow(raw))) is not None:
-        raw = reply.raw
-    return raw
-
-
 async def answered(handlers: Handlers, raw: Any) -> Any:
-    """Return the reply to a call, or its stream, in which no call of ``recall`` is left."""
+    """Return the first reply that does not call ``recall``, or a stream in which no call of it is
+    left.
+    """
     if handlers.io.asynchronous and streams.shapes(type(raw)) == ("__await__",):
         raw = await raw
-    return joined(handlers, await pump(answer_recalls(handlers.call, raw), handlers))
+    if not handlers.call.request.offers_recall:
+        return raw
+    recalls = Recalls(handlers.call)
+    while (reply := await pump(recalls.follow(raw), handlers)) is not None:
+        raw = reply.raw
+    return joined(handlers, raw)
 
 
 def joined(handlers: Handlers, raw: Any) -> Any:
