@@ -252,6 +252,19 @@ class TestUsage:
         assert (made.calibration.chars_per_token, made.calibration.learnt) == (5.0, True)
         assert (made.state.tokens, made.state.characters) == (2_000, 10_000)
 
+    def test_is_noted_without_the_quotes(self, policy: Any, begin: Any) -> None:
+        """The next request may have others, or none."""
+        text = "User, message 0: yes"
+        made = policy(8_000, folded=True, recall=2_000)
+        dialogue = begin(complete(made))
+        dialogue.expect(Quote)
+        dialogue.answer(text)
+        dialogue.expect(Send)
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 2_000}}))
+        dialogue.end()
+        assert 2_000 - made.state.tokens == made.calibration.tokens(len(text)) > 0
+        assert made.state.characters == 8_000
+
     @pytest.mark.parametrize(
         ("chars_per_token", "learnt", "tokens", "cut"),
         [

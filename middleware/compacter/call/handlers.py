@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -98,8 +98,10 @@ class Handlers:
         self._made: list[Record] = []
 
     async def perform(self, effect: Effect[Any], /) -> Any:
-        """Carry out an effect, and return its answer."""
-        answer = await _METHODS[type(effect)](self, effect)
+        """Carry out an effect by the method of its name, and return its answer."""
+        carry_out: Callable[[Effect[Any]], Awaitable[Any]]
+        carry_out = getattr(self, type(effect).__name__.lower())
+        answer = await carry_out(effect)
         if isinstance(answer, View) or (isinstance(effect, Send) and answer.token_limit):
             # So far the history was only read. What follows takes many times as long.
             original = self.call.request.original
@@ -433,18 +435,3 @@ class Handlers:
             )
             await self.state.emit(self.io, event)
         return text
-
-
-# The method that carries out each effect.
-_METHODS: Mapping[type[Effect[Any]], Callable[[Handlers, Any], Awaitable[Any]]] = {
-    Ask: Handlers.ask,
-    Approve: Handlers.approve,
-    Emit: Handlers.emit,
-    Find: Handlers.find,
-    Forget: Handlers.forget,
-    Prepare: Handlers.prepare,
-    Quote: Handlers.quote,
-    Restore: Handlers.restore,
-    Save: Handlers.save,
-    Send: Handlers.send,
-}

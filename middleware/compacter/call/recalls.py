@@ -58,10 +58,14 @@ def fault_of(recall: Quotes | None, binding: Binding) -> str:
     return "" if is_able or recall is None or not recall.tool else _UNABLE
 
 
-def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tuple[Any, ...]:
-    """Return the caller's tools and ``recall``; an empty tuple if the reply of a function of this
-    name cannot be read, or the caller has a tool ``recall``.
+def with_recall(
+    recall: Quotes | None, binding: Binding, facts: CallFacts, form: Any, name: str
+) -> tuple[Any, ...]:
+    """Return the caller's tools and ``recall``; an empty tuple if that is not wanted, the reply of
+    a function of this name cannot be read, or the caller has a tool ``recall``.
     """
+    if recall is None or not recall.tool or fault_of(recall, binding):
+        return ()
     options = binding.options(facts.named)
     tools = options.get("tools") or ()
     count = first(options, ("n", "candidate_count"))

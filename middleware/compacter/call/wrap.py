@@ -13,7 +13,7 @@ from types import CoroutineType
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
+from compacter.call.arguments import Args, Binding, CallFacts, Named, characters_sent, needs_list
 from compacter.call.call import Call
 from compacter.call.handlers import Handlers
 from compacter.call.log import outside
@@ -27,7 +27,7 @@ from compacter.call.warm import detected
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.memory.record import UNBOUND, conversation_digest, openings
-from compacter.messages.format import Message, get_format
+from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.refusals import detect_empty, detect_in_reply
 from compacter.messages.replies import HAS_USAGE, Reply, stated_tokens, tokens_read, usage_in
@@ -329,7 +329,6 @@ class WrappedFunction:
         from compacter.lines.frame import strip
 
         state = self.state
-        options = state.options
         binding = self.binding
         facts = binding.read(args, kwargs)
         if facts.elsewhere:
@@ -350,45 +349,23 @@ class WrappedFunction:
         messages = [form.say("user", given)] if isinstance(given, str) else messages
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
+        named = state.options.conversation or getattr(history, "conversation", None) or ""
+        request = self._request(facts, form, stripped, history, named)
         called = facts.model or self.name
-        rules = getattr(history, "rules", ())
-        named = options.conversation or getattr(history, "conversation", "")
-        first = openings(form, stripped)
-        digest = named or conversation_digest(first)
-        # By the first message alone, a new conversation is recognised at its second call.
-        begun = named or conversation_digest(first, 1 if state.proactive or state.prepares else 3)
-        tools: tuple[object, ...] = ()
-        recall = options.recall
-        if recall is not None and recall.tool and not fault_of(recall, binding):
-            tools = with_recall(binding, facts, form.name, getattr(self.function, "__name__", ""))
-        by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
-        pinned = functools.partial(find_pinned, state.pin, format=form, by_history=by_history)
-        request = Request(
-            format=form,
-            original=stripped,
-            messages=stripped,
-            overhead=sum(map(characters_sent, (*facts.beside, *tools[-1:]))),
-            output_tokens=facts.output_tokens,
-            output_option=facts.output_option,
-            model=facts.model,
-            digest=digest,
-            openings=first,
-            find_pinned=pinned,
-            rules=options.with_declared(rules),
-            archive=getattr(history, "archive", None),
-            alternate=options.alternate_roles,
-            tools=tools,
-            bound=getattr(history, "bound", UNBOUND),
-        )
         calibration = state.calibration(called, facts.place)
+        # By the first message alone, a new conversation is recognised at its second call.
+        count = 1 if state.proactive or state.prepares else 3
+        begun = named or conversation_digest(request.openings or (), count)
         # Add the endpoint, as two tenants may begin alike.
         conversation = state.conversation(f"{facts.endpoint}\0{begun}")
         if learns and not state.proactive:
             state.learn_from_last(request, calibration, conversation)
+        watched = bool(state.event_hooks)
+        rules = map(repr, getattr(history, "rules", ()))
         return Handlers(
             state=state,
             io=io,
-            call=Call(options, request, calibration, conversation, watched=bool(state.event_hooks)),
+            call=Call(state.options, request, calibration, conversation, watched),
             target=Target(
                 function=self.function,
                 binding=binding,
@@ -399,9 +376,43 @@ class WrappedFunction:
                 as_passed=history is None and stripped == messages,
             ),
             large=large,
-            scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
+            scope="\0".join((called, form.name, facts.endpoint, state.scope, *rules)),
             history=history,
             version=getattr(history, "version", None),
+        )
+
+    def _request(
+        self,
+        facts: CallFacts,
+        form: MessageFormat,
+        messages: list[Message],
+        history: Any,
+        named: str,
+    ) -> Request:
+        """Return the request of a call as the caller made it; ``named`` is the conversation."""
+        options = self.state.options
+        first = openings(form, messages)
+        name = getattr(self.function, "__name__", "")
+        tools = with_recall(options.recall, self.binding, facts, form.name, name)
+        by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
+        return Request(
+            format=form,
+            original=messages,
+            messages=messages,
+            overhead=sum(map(characters_sent, (*facts.beside, *tools[-1:]))),
+            output_tokens=facts.output_tokens,
+            output_option=facts.output_option,
+            model=facts.model,
+            digest=named or conversation_digest(first),
+            openings=first,
+            find_pinned=functools.partial(
+                find_pinned, self.state.pin, format=form, by_history=by_history
+            ),
+            rules=options.with_declared(getattr(history, "rules", ())),
+            archive=getattr(history, "archive", None),
+            alternate=options.alternate_roles,
+            tools=tools,
+            bound=getattr(history, "bound", UNBOUND),
         )
 
 
