@@ -277,13 +277,6 @@ class TestAList:
         assert more.event.strategy == "clear_tool_results+summarize"
         assert more.fits
 
-    def test_lists_nest(self, form: Form) -> None:
-        items = form.errand([LONG, *["short " * 40] * 12])
-        clear = ClearToolResults(keep_recent=0)
-        fold = Summarize()
-        nested = run(form, items, [[clear], fold], budget=1_500)
-        assert run(form, items, [clear, fold], budget=1_500).messages == nested.messages
-
     @pytest.mark.parametrize(
         ("kept", "name"), [(1, "clear_tool_results"), (9, "clear_tool_results+summarize")]
     )
@@ -305,7 +298,6 @@ class TestAList:
         lambda: Shorten(min_size=99),
         lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
         lambda: as_strategies([]),
-        lambda: as_strategies([[]]),
         lambda: as_strategies([Summarize]),
     ],
 )

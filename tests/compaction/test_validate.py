@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.compaction.conversation import Conversation, check, origins_of
+from compacter.compaction.check import check, origins_of
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
 

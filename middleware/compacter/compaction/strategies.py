@@ -268,19 +268,14 @@ BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {
 argument."""
 
 
-def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
-    """Return values as strategies: functions are wrapped, and nested sequences flattened. Raises
+def as_strategies(given: object) -> tuple[CompactionStrategy, ...]:
+    """Return a strategy, a function or a sequence of these as strategies. Raises
     ``ConfigurationError`` for anything else, and for an empty sequence.
     """
-    strategies: list[CompactionStrategy] = []
-    for value in given:
-        if isinstance(value, (list, tuple)):
-            strategies += as_strategies(value)
-        else:
-            strategies.append(_as_strategy(value))
-    if not strategies:
+    several = given if isinstance(given, (list, tuple)) else (given,)
+    if not several:
         raise ConfigurationError("takes at least one strategy, such as Summarize()")
-    return tuple(strategies)
+    return tuple(map(_as_strategy, several))
 
 
 def _as_strategy(value: object) -> CompactionStrategy:

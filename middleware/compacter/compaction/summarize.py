@@ -22,6 +22,7 @@ from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summar
 
 if TYPE_CHECKING:
     from compacter.lines.head import Head
+    from compacter.summary.write import Writer
 
 
 class RulesTooLongError(NoSummaryError):
@@ -143,63 +144,26 @@ class Summarize:
 
         If the declared rules do not fit, it compacts nothing: leaving a rule out would be worse.
         """
-        options = plan.options
-        sizes = plan.sizes
-        calibration = sizes.calibration
         if not plan.compacted:
             return list(plan.messages)
-        rules = plan.rules_size
         longest = plan.longest_summary
-        if rules and longest < 0:
-            most = max(0, longest + rules)
+        if plan.rules_size and longest < 0:
             raise RulesTooLongError(
-                f"rules: the declared rules take {rules} characters, a summary may have {most}"
+                f"rules: the declared rules take {plan.rules_size} characters, a summary may have "
+                f"{max(0, longest + plan.rules_size)}"
             )
         if plan.summary is not None:
-            from compacter.summary import gate
-
-            summary = plan.summary.strip()
-            fault = gate.fault(Reply(summary), longest)
-            if fault:
-                raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-            return plan.replace_head(options.redact(summary) if options.redact else summary)
+            return plan.replace_head(_given(plan, plan.summary.strip()))
         head = read_head(plan)
         # Without anything new for the model, only shorten the prior summary.
-        if options.summarizer == "extractive" or not head.parts:
+        if plan.options.summarizer == "extractive" or not head.parts:
             return plan.replace_head(extract(plan, head))
-        if options.summarizer == "provider":
+        if plan.options.summarizer == "provider":
             made = yield from _ask_provider(plan, head)
             if isinstance(made, list):
                 return made
             plan.tally["not_by_provider"] = made
-        from compacter.summary.write import Writer
-
-        prefix: list[Message] | None = None
-        if is_native(plan):
-            older = min(plan.older, plan.cut)
-            form = plan.conversation.format
-            newer = plan.messages[older : plan.cut]
-            said = [*form.without_thinking(plan.messages[:older]), *newer]
-            prefix = unfold(plan.conversation, said)
-        size = plan.head_size - rules
-        text = _text_size(plan, by_model=True)
-        writer = Writer(
-            head=head,
-            prefix=prefix,
-            detect=options.detect,
-            size=size,
-            room=text,
-            insisted=sizes.insisted(text, longest),
-            lines=sizes.lines(text, size),
-            space=longest,
-            tokens=sizes.summary_tokens(size),
-            window=calibration.window_of_summarizer,
-            chars_per_token=calibration.text_per_token,
-            fills=bool(plan.budget),
-            template=options.summary_prompt,
-            focus=(options.redact or str)(options.focus or ""),
-            redact=options.redact,
-        )
+        writer = _writer(plan, head)
         written = yield from writer.write()
         plan.tally.add(
             unverified=writer.unverified(),
@@ -207,3 +171,48 @@ class Summarize:
             chunks_without_model=writer.chunks_without_model,
         )
         return plan.replace_head(written)
+
+
+def _given(plan: CompactionPlan, summary: str) -> str:
+    """Return the caller's own summary. Raises ``NoSummaryError`` if it is not one."""
+    from compacter.summary import gate
+
+    fault = gate.fault(Reply(summary), plan.longest_summary)
+    if fault:
+        raise NoSummaryError(f"the summary that was passed is refused: {fault}")
+    return plan.options.redact(summary) if plan.options.redact else summary
+
+
+def _writer(plan: CompactionPlan, head: Head) -> Writer:
+    """Return the writer of a model's summary of the head."""
+    from compacter.summary.write import Writer
+
+    options = plan.options
+    calibration = plan.sizes.calibration
+    size = plan.head_size - plan.rules_size
+    text = _text_size(plan, by_model=True)
+    return Writer(
+        head=head,
+        prefix=_own_messages(plan) if is_native(plan) else None,
+        detect=options.detect,
+        size=size,
+        room=text,
+        insisted=plan.sizes.insisted(text, plan.longest_summary),
+        lines=plan.sizes.lines(text, size),
+        space=plan.longest_summary,
+        tokens=plan.sizes.summary_tokens(size),
+        window=calibration.window_of_summarizer,
+        chars_per_token=calibration.text_per_token,
+        fills=bool(plan.budget),
+        template=options.summary_prompt,
+        focus=(options.redact or str)(options.focus or ""),
+        redact=options.redact,
+    )
+
+
+def _own_messages(plan: CompactionPlan) -> list[Message]:
+    """Return the messages before the cut as they were sent: without their older thinking."""
+    older = min(plan.older, plan.cut)
+    form = plan.conversation.format
+    newer = plan.messages[older : plan.cut]
+    return unfold(plan.conversation, [*form.without_thinking(plan.messages[:older]), *newer])

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from compacter.compaction.conversation import origins_of
+from compacter.compaction.check import origins_of
 from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (
     PLAIN,
