@@ -145,7 +145,7 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
 
 def _recent_turns(plan: CompactionPlan, least: int) -> int:
     """Return the index at which the newest ``preserve_recent_turns`` begin, as many of them as
-    leave a head of the ``least`` size; the number of messages if there are none.
+    leave a head of the ``least`` size; without any, the number of messages.
     """
     read = plan.conversation
     count = plan.options.preserve_recent_turns

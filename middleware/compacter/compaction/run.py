@@ -173,6 +173,8 @@ def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
         ratio=round(sum(before.sizes[index] for index in gone) / (before.free or 1), 4),
         messages_before=len(before.messages),
         messages_after=len(after.messages),
+        first_removed=min(gone, default=-1) + 1,
+        last_removed=max(gone, default=-1) + 1,
         original_tokens=tokens(before.size),
         compacted_tokens=tokens(after.size),
         discarded=tuple(before.messages[index] for index in gone),

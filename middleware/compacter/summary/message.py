@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from compacter.lines.labels import NAMES, SUMMARY_TAG, WORK, body_of, checksum, seal
 from compacter.messages.fields import flat
+from compacter.text.colours import without_colours
 
 TAG = SUMMARY_TAG
 """Beginning of the first line of every summary message; the checksum follows."""
@@ -34,7 +35,6 @@ _QUOTED_HEAD = f"\n\n{_QUOTED}\n"
 _BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Unicode categories of invisible characters: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
-_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
 # Characters of a line, after invisible ones, in which a beginning of ours is looked for.
 _LONGEST_BEGINNING = 48
 _ROLE = "user|human|assistant|system|developer|tool"
@@ -138,7 +138,7 @@ def _plain(line: str) -> str:
     width.
     """
     end = 4 * _LONGEST_BEGINNING
-    start = unicodedata.normalize("NFKD", _COLOUR.sub("", line[:end])).casefold()
+    start = unicodedata.normalize("NFKD", without_colours(line[:end])).casefold()
     seen = (letter for letter in start if unicodedata.category(letter) not in _INVISIBLE)
     return "".join(seen) + line[end:]
 
