@@ -80,42 +80,54 @@ _LEAST_ANSWER = 4_096
 _NOT_MADE = 'summarizer="provider": {}, so the wrapped call summarizes'
 
 
+def _instructions(plan: CompactionPlan) -> list[dict[str, str]]:
+    """Return what the program asks of the provider's compaction, as messages; empty if nothing."""
+    from compacter.summary import prompt
+
+    options = plan.options
+    if not (options.focus or options.summary_prompt):
+        return []
+    text = prompt.build(
+        None,
+        template=options.summary_prompt,
+        max_tokens=options.max_summary_tokens,
+        focus=options.focus or "",
+    )
+    return [{"role": "user", "content": text}]
+
+
+def _blocks_in(raw: object, plan: CompactionPlan) -> list[Message]:
+    """Return the blocks of the provider's compaction in a reply. OpenAI's has all messages of
+    users: those that stay anyway are left out.
+    """
+    form = plan.conversation.format
+    stays = {form.plain_text(plan.messages[index]) for index in plan.kept}
+    return [
+        block
+        for block in compaction_in(raw)
+        if field_of(block, "role") is None
+        or not (is_inserted(block, form) or form.plain_text(block) in stays)
+    ]
+
+
 def _ask_provider(plan: CompactionPlan, head: Head) -> Generator[Ask, Any, list[Message] | str]:
     """Return the list with the provider's own compaction of the head, and lines of it behind that.
     If the provider makes no compaction, return the reason. Rules and earlier text go along, as they
     are part of the request.
     """
     from compacter.lines.keep import keep
-    from compacter.summary import prompt
 
-    options = plan.options
     form = plan.conversation.format
-    asked: list[dict[str, str]] = []
     limit = max(plan.sizes.summary_tokens(plan.head_size), _LEAST_ANSWER)
-    if options.focus or options.summary_prompt:
-        text = prompt.build(
-            None,
-            template=options.summary_prompt,
-            max_tokens=options.max_summary_tokens,
-            focus=options.focus or "",
-        )
-        asked = [{"role": "user", "content": text}]
     messages = unfold(plan.conversation, plan.messages[: plan.cut])
     try:
-        reply: Reply = yield Ask(asked, limit, messages, by_provider=True)
+        reply: Reply = yield Ask(_instructions(plan), limit, messages, by_provider=True)
     except Exception as error:  # noqa: BLE001 - any error leads to the usual way
         return _NOT_MADE.format(f"{type(error).__name__}: {str(error)[:200]}")
     if reply.raw is None:
         plan.tally.add(summarizer_calls=-1)
         return reply.text and _NOT_MADE.format(reply.text)
-    stays = {form.plain_text(plan.messages[index]) for index in plan.kept}
-    blocks = [
-        block
-        for block in compaction_in(reply.raw)
-        if field_of(block, "role") is None
-        # OpenAI's has all messages of users.
-        or not (is_inserted(block, form) or form.plain_text(block) in stays)
-    ]
+    blocks = _blocks_in(reply.raw, plan)
     if not blocks:
         return _NOT_MADE.format(f"the answer has no compaction ({reply.finish})")
     size = plan.size([form.with_blocks_before("", blocks)])
