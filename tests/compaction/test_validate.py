@@ -92,6 +92,11 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, {"role": "system", "content": "x"}, A2, U3], {}, "has the system"),
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, FILLER, FILLER, U3], {"alternate": True}, "neither original nor the summary"),
+        (
+            [S, U1, A1, U2, A2, {**U3, "content": "short"}],
+            {"edits": True},
+            "message 5, which must stay, is gone",
+        ),
         # An edited list has one message for each.
         ([S, SUMMARY, {**A2, "content": "."}, U3], {"edits": True}, "neither original"),
         (

@@ -157,12 +157,11 @@ def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
     tokens = plan.sizes.calibration.tokens
     origins = origins_of(before.messages, after.messages)
     gone = sorted({*range(len(before.messages))}.difference(origins))
-    text: str | None = None
+    summary = ledger = ""
     if after.prior is not None and origins[after.prior] is None:
-        text = after.format.plain_text(after.messages[after.prior])
-    summary, ledger = read_out(text or "")
-    if text and after.prior is not None:
-        summary = after.format.compacted(after.messages[after.prior]) or summary
+        message = after.messages[after.prior]
+        summary, ledger = read_out(after.format.plain_text(message) or "")
+        summary = after.format.compacted(message) or summary
     return _event(
         CompactionEvent,
         plan,
