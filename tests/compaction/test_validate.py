@@ -57,6 +57,11 @@ def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list
             [SUMMARY, SEEN, SEEN_TOO, U3],
             {"alternate": True, "before": [U1, LONG, SEEN, A2, SEEN_TOO, U3]},
         ),
+        # An English summary has more characters than the Chinese talk, but fewer bytes.
+        (
+            [{"role": "user", "content": summary_message.compose("e" * 400)}, U3],
+            {"before": [{"role": "user", "content": "数" * 300}, U3]},
+        ),
         ([S, {**U1, "content": "short"}, A1, U2, A2, U3], {"edits": True}),
         (
             [{**U1, "content": "short"}, U2, A2, U3],
