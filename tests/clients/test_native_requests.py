@@ -53,11 +53,7 @@ def every_compaction_is_native(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def native(events: list[CompactionEvent]) -> Compacter:
     # Without room for quotes, so that little has to be compacted, and fits into one request.
-    return Compacter(
-        max_summary_tokens=100,
-        recall=None,
-        on_compaction=events.append,
-    )
+    return Compacter(max_summary_tokens=100, recall=None, on_compaction=events.append)
 
 
 @pytest.fixture
