@@ -10,7 +10,7 @@
 #   make test-long   the tests with more cases of each kind and longer conversations (a quarter of an hour)
 #   make test-all    `make test`, and the tests again on Python 3.12, 3.13 and 3.14 where they are present
 #   make lint        ruff: rules and format              make format   let ruff mend what it can
-#   make types       mypy --strict and pyright           make bench    the numbers in the README
+#   make types       mypy --strict and pyright           make bench    the numbers in the README, and tests of the benchmarks
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel sdist build both, byte for byte the same each time, into dist/   make sbom  what the wheel brings, CycloneDX
 #   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
@@ -123,6 +123,7 @@ bench: $(VENV)/.dev
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program \
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
+	$(PYTEST) -q benchmarks/tests
 
 bench-model: $(VENV)/.base $(VENV)-model/.done
 	@mkdir -p build/bench
@@ -245,6 +246,7 @@ peers: $(VENV)/.dev
 			|| test -f $$env/.done || rm -rf $$env; }; done
 	VENV=$(VENV) $(BIN)/python benchmarks/peers $(if $(filter file,$(origin PEERS)),,$(PEERS)) $(PEERS_ARGS)
 	$(BIN)/python benchmarks/_figures.py
+	$(PYTEST) -q benchmarks/tests/test_peers.py
 
 # What is published. Its files carry the time of the last commit, so that whoever builds it again gets the same bytes;
 # outside a checkout that is a time of hatchling's own.

@@ -41,12 +41,16 @@ SENTENCES = (
     ("README.md", "best other detector: {best_found} of {limits}, {best_alarms} false alarms |"),
     (
         "README.md",
-        "right of twelve: the usual loop {model_loop}, the whole history in a large window ",
+        "right of {model_asked}: the usual loop {model_loop}, the whole history in a large window ",
     ),
     (
         "README.md",
         ', the whole history in a large window {model_full}, compacter {model_compacter}" src',
     ),
+    ("README.md", "(docs/benchmarks.md#what-it-costs) {dollars_extractive} dollars with it, "),
+    ("README.md", " dollars with it, {dollars_compacter} with a model's summaries, "),
+    ("README.md", " a model's summaries, {dollars_whole} with the whole history |"),
+    ("docs/benchmarks.md", "; 12 cars a run, {model_seeds}. `make bench-model`"),
     ("docs/benchmarks.md", "| full history, window 16,384 | {model_full} of {model_asked} |"),
     ("docs/benchmarks.md", "| the usual loop | {model_loop} of {model_asked} |"),
     (
@@ -61,6 +65,13 @@ SENTENCES = (
     ("docs/benchmarks.md", "The next request has {kept_share} % of their sentences, and "),
     ("docs/benchmarks.md", " sentences, and {kept_whole} of {kept_summaries} summaries whole. "),
     ("docs/benchmarks.md", "\nthat nobody gave: {kept_authority} of these stand there as a rule"),
+    ("docs/benchmarks.md", "| the whole history, in a window that holds it | {cost_whole} |"),
+    ("docs/benchmarks.md", "| cut: the oldest 70 % dropped | {cost_cut} |"),
+    ("docs/benchmarks.md", "| the usual loop | {cost_loop} |\n"),
+    ("docs/benchmarks.md", "\n| compacter | {cost_compacter} |\n"),
+    ("docs/benchmarks.md", "| compacter, summaries of transcripts | {cost_transcripts} |"),
+    ("docs/benchmarks.md", "| compacter, `for_agents()` | {cost_agents} |"),
+    ("docs/benchmarks.md", '| compacter, `summarizer="extractive"` | {cost_extractive} |'),
     ("docs/index.md", "the same work for compacter and {others} others |"),
     (
         "docs/events.md",
@@ -165,6 +176,7 @@ def stated(figures: Figures) -> dict[str, str]:
         "best20": str(answers["best_other_at_20"]),
         **_of_model(figures.get("real_agent")),
         **_of_growing(figures["growing"]),
+        **_of_cost(figures["cost"]["cost"]["ways"]),
         "locomo": str(asking["found"]["with quotes"]),
         "locomo_without": str(asking["found"]["recall=None"]),
         "locomo_asked": str(asking["asked"]),
@@ -221,7 +233,12 @@ def _of_model(found: Figures | None) -> dict[str, str]:
         way: str(sum(row["right"] for row in each) if each else "-") for way, each in ways.items()
     }
     asked = max((sum(row["of"] for row in each) for each in ways.values()), default=0)
-    return {name: right[way] for name, way in names.items()} | {"model_asked": str(asked or "-")}
+    seeds = [str(seed) for seed in sorted({row["seed"] for row in rows})]
+    return {
+        **{name: right[way] for name, way in names.items()},
+        "model_asked": str(asked or "-"),
+        "model_seeds": f"seed{'s' * (len(seeds) > 1)} {' and '.join(seeds) or '-'}",
+    }
 
 
 def _of_growing(rows: list[Figures]) -> dict[str, str]:
@@ -232,9 +249,29 @@ def _of_growing(rows: list[Figures]) -> dict[str, str]:
     return dict(zip(names, cells, strict=True))
 
 
+def _of_cost(rows: list[Figures]) -> dict[str, str]:
+    """Return dollars and known names of each way, for each window."""
+    names = {
+        "cost_whole": "the whole history",
+        "cost_cut": "cut: the newest 30 %",
+        "cost_loop": "the usual loop",
+        "cost_compacter": "compacter",
+        "cost_transcripts": "compacter, transcripts",
+        "cost_agents": "compacter, for_agents()",
+        "cost_extractive": "compacter, extractive",
+    }
+    cells = {
+        way: [f"{row['dollars']:.2f} | {row['known']:.1%}" for row in rows if row["way"] == way]
+        for way in names.values()
+    }
+    said = {name: " | ".join(cells[way]).replace("%", " %") for name, way in names.items()}
+    dollars = {name.replace("cost", "dollars"): row.partition(" ")[0] for name, row in said.items()}
+    return said | dollars
+
+
 def pattern(sentence: str) -> re.Pattern[str]:
     """Return what matches a sentence with any figures."""
-    cells = re.sub(r"\\\{grow_\w+\\\}", r"[\\d,| ]+", re.escape(sentence))
+    cells = re.sub(r"\\\{(grow|cost)_\w+\\\}", r"[\\d.,|% ]+", re.escape(sentence))
     return re.compile(re.sub(r"\\\{\w+\\\}", r"[^|\\n]+?", cells))
 
 

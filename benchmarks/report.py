@@ -41,6 +41,8 @@ def lines(conversations: int) -> list[str]:
             ratio=0.7,
             messages_before=61,
             messages_after=24,
+            first_removed=2,
+            last_removed=40,
             original_tokens=8_050,
             compacted_tokens=3_250,
             limit=8_000,

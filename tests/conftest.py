@@ -64,7 +64,6 @@ SLOW = (
     "tests/test_agents.py",
     "tests/test_examples.py",
     "tests/test_packaging.py",
-    "tests/test_peers.py",
     # A browser.
     "tests/report/test_browser.py",
     "tests/test_site_browser.py",
@@ -83,7 +82,6 @@ SLOW = (
     # Many histories, or long texts.
     "tests/overflow/test_linear_work.py",
     "tests/properties/",
-    "tests/test_figures.py",
     "tests/test_growth.py",
     "tests/test_invariants.py",
     "tests/test_structure.py::test_the_way_of_an_overflow",
@@ -108,7 +106,6 @@ LONGEST = [
     "tests/memory/test_fork.py",
     "tests/report/test_browser.py",
     "tests/test_growth.py",
-    "tests/test_peers.py",
     "tests/cli/test_run.py",
     "tests/compaction/test_summarize_window.py",
     "tests/memory/test_one_summary.py",

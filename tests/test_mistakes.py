@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,10 @@ from compacter import Compacter, History, compacted
 from compacter.errors import ConfigurationError, FunctionError
 from compacter.events import CompactionStarted
 from compacter.options import Options
+from compacter.spending import Spending
 from compacter.testing import ScriptedModel
 
+spending: Any = Spending
 HELLO = {"role": "user", "content": "hello"}
 
 
@@ -30,6 +33,10 @@ async def coroutine() -> None: ...
 @dataclass
 class Shown:
     messages: list[Any]
+
+
+def extracted() -> Any:
+    return Compacter(summarizer="extractive").compact([HELLO])
 
 
 def append(text: Any) -> None:
@@ -219,7 +226,25 @@ SLIPS: list[tuple[Callable[[], object], str]] = [
     (lambda: c.Shorten(400), r"were given; call it as Shorten\(\*, min_size="),
     (lambda: c.ClearToolResults(keep=3), r"'keep'; .*ClearToolResults\(\*, keep_recent=3"),
     (lambda: c.History([HELLO]).pin(HELLO), r"there is no message \{'role'.*the history has 1$"),
+    (lambda: c.Compacter.for_agents(0.5), r"call it as Compacter\.for_agents\(\*\*"),
+    (lambda: c.Compacter().totals(), r"totals is no method: compacter\.totals\.rounds"),
+    (lambda: setattr(Options(), "timeout", 5), r"read-only: Compacter\(timeout=\.\.\.\)"),
+    (lambda: c.Compacter().plan([HELLO]).removed, r"CompactionPlan has no 'removed'; "),
+    (lambda: list(extracted()), r"CompactionResult is no list .*result\.messages$"),
+    (lambda: extracted()["messages"], r"CompactionResult is no list .*result\.messages$"),
+    (lambda: operator.add(c.History([HELLO]), [HELLO]), r"no \+; history\.extend\(messages\)"),
+    (lambda: operator.add([HELLO], c.History([HELLO])), r"no \+; history\.extend\(messages\)"),
     # Another kind of value.
+    (lambda: spending(tokens=0.5), r"^tokens: takes a whole number above 0, or None; not 0\.5$"),
+    (lambda: spending(dollars="5"), r"^dollars: takes a number above 0, or None; not '5'$"),
+    (
+        lambda: c.Compacter(summary_prompt="Sum up: {{ history }}"),
+        r"\{\{ history \}\} would .*\{history\}",
+    ),
+    (
+        lambda: c.Compacter(summary_prompt="Sum up: $history"),
+        r"\$history would .*\{history\}",
+    ),
     (
         lambda: c.Compacter(summary_prompt="Sum up: {messages}"),
         r"\{messages\} would .*\{history\}",

@@ -33,91 +33,54 @@ def machine() -> dict[str, Any]:
 
 
 def write(root: Path, whole: Results, *, release: bool) -> None:
-    """The page, its pictures, and for a release the line of the history."""
+    """The tables of the page, whose sentences stay as they are; the charts; and for a release the
+    line of the history.
+    """
     results = whole["results"]
-    pictures = root / "docs" / "benchmarks"
-    pictures.mkdir(exist_ok=True)
-    chapters = (_tasks, _answers, _grow, _fault, _detect)
-    page = [_head(whole), *(chapter(results, pictures) for chapter in chapters)]
-    (root / "docs" / "benchmarks.md").write_text(
-        "\n".join(part for part in page if part), encoding="utf-8"
-    )
-    (root / "docs" / "charts.md").write_text(_charts(results, pictures), encoding="utf-8")
+    page = root / "docs" / "benchmarks.md"
+    text = page.read_text(encoding="utf-8")
+    for title, table in tables(results).items():
+        text = _replaced(
+            text, rf"(?m)^## {re.escape(title)}\n\n[^|]*^(\|(?:.|\n)*?)\n(?=\n## |\Z)", table
+        )
+    text = _replaced(text, r"(?m)^(\d{4}-\d\d-\d\d.*, Python .*)$", machines(whole))
+    page.write_text(text, encoding="utf-8")
+    _draw(results, root / "docs" / "benchmarks")
     if release:
         _remember(root / "benchmarks" / "history.jsonl", whole)
 
 
+def _replaced(text: str, pattern: str, new: str) -> str:
+    """Return the text with the group of the only match replaced; raises ``ValueError`` if it does
+    not match once.
+    """
+    found = list(re.finditer(pattern, text))
+    if len(found) != 1:
+        raise ValueError(f"docs/benchmarks.md has {len(found)} places for: {new[:80]}")
+    return text[: found[0].start(1)] + new.rstrip("\n") + text[found[0].end(1) :]
+
+
 # -- the page --------------------------------------------------------------------------------------
 
-_HEAD = """\
-# Benchmarks
 
-Each figure is written by the program that measured it, into [`figures.json`](../benchmarks/figures.json) or
-`results.json` and from there into this page. [`benchmarks/README.md`](../benchmarks/README.md) has the times and the rest.
-
-## A real model
-
-A model of 1.5 billion parameters (Qwen2.5-Coder, on the processor, temperature 0) is the clerk of a ferry: it reads notes
-until they no longer fit in a window of 2,048 tokens, and then sends cars to their lanes with a tool. An answer
-is right if it names the right tool and lane; 12 cars a run, seeds 1 and 2. `make bench-model` (1.1 GB, an hour).
-
-| | right |
-|---|---|
-| full history, window 16,384 | - of - |
-| the usual loop | - of - |
-| compacter, the model summarizes | - of - |
-| compacter, no summarizer | - of - |
-
-A dash was not run yet. *The usual loop* is what everybody writes first: catch the error, summarize the oldest 70 %, retry.
-
-## Public benchmarks, offline
-
-| | in the request | |
-|---|---|---|
-| LoCoMo, window 10 % | - of - answers | - with `recall=None` |
-| COMPINT, window 25 % | - % of - | inside a message in the middle - % |
-
-[LoCoMo](https://arxiv.org/abs/2402.17753): questions about chats of months. An answer counts if its words
-stand in one line of the request; there is no summarizer (`python benchmarks/locomo.py --share 0.1`). [COMPINT](https://arxiv.org/abs/2608.11242):
-constraints that a user states in passing, in four
-wordings. The summarizer leaves them out (`python benchmarks/constraints.py --share 0.25`, chats drawn with seed 5). Each program says at its top which files it needs.
-
-Where others do better: in the table of `compaction-conformance-kit`, which `make peers` does not install, `compact` by
-hand comes fourth to fifth, behind checklists that know its labels. It was tried by hand, so its figures are not here.
-
-## What stands of a model's summary
-
-Nine summaries in the forms and languages that models choose: sections, prose, a handoff, a table, JSON, tags, German,
-French, Japanese. The next request has - % of their sentences, and - of - summaries whole. The summaries also have orders
-that nobody gave: - of these stand there as a rule or under a speaker. `python benchmarks/kept.py`; nothing in it is drawn by chance.
-
-## Beside others
-
-The same work for compacter and for what else there is, in one run: `make peers`. Each peer is set up as its own manual
-advises, in an [adapter](https://github.com/m-mizutani/gollem) of at most 90 lines that says what was chosen and why. If a
-peer does better, the line under the table names it.
-
-*compacter without quotes* is compacter with `recall=None`: no peer quotes what was compacted ([recall](recall.md)).
-*gollem (port)* is the Go middleware that compacter is modelled on, ported from its documented behaviour. More figures
-(times, streams, many callers, memory, pairing rules, installed sizes) are in `results.json` beside the adapters;
-[three charts](charts.md) show times and costs.
-
-{machine}. {versions}{missing} The rows of compacter about facts, answers, failures and errors are of 2026-11-28; those of
-the peers and all times are of 2026-11-26.
-
-Not shown: what a large model does with what is in its request, and the summaries that it would write.
-"""
+def tables(results: Results) -> dict[str, str]:
+    """The tables by the titles of their sections, each with the line below it."""
+    made = {
+        "What an agent still knows": _tasks(results),
+        "Answers that reach the model": _answers(results),
+        "A caller that resends its whole history": _grow(results),
+        "A summarizer that fails": _fault(results),
+        "Is it a token limit?": _detect(results),
+    }
+    return {title: table for title, table in made.items() if table}
 
 
-def _head(whole: Results) -> str:
-    runs = list(whole["rows"].values())
-    first = runs[-1] if runs else machine()
-    loads = [run["load"] for run in runs] or [first["load"]]
-    busy = f"{min(loads)} to {max(loads)} processes wanting one of them"
-    said = (
-        f"{first['date']}, Python {first['python']}, {first['system']}, "
-        f"{first['cores']} cores, {busy}"
-    )
+def machines(whole: Results) -> str:
+    """The line that says when, where and with which versions the rows were measured."""
+    runs = list(whole["rows"].values()) or [machine()]
+    dates = sorted({run["date"] for run in runs})
+    loads = [run["load"] for run in runs]
+    last = runs[-1]
     named = [
         f"{name} {version}"
         for name, version in whole["versions"].items()
@@ -125,12 +88,15 @@ def _head(whole: Results) -> str:
     ]
     absent = ", ".join(whole["missing"])
     missing = (
-        (f" Not installed in the last run, so of an earlier one where they are here: {absent}.")
+        f" Not installed in the last run, so of an earlier one where they are here: {absent}."
         if absent
         else ""
     )
-    text = _HEAD.format(machine=said, versions=f"Versions: {', '.join(named)}.", missing=missing)
-    return text.replace("https://github.com/m-mizutani/gollem", "../benchmarks/peers/README.md")
+    return (
+        f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, Python {last['python']}, "
+        f"{last['system']}, {last['cores']} cores, {min(loads)} to {max(loads)} processes wanting "
+        f"one of them. Versions: {', '.join(named)}.{missing}"
+    )
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -140,10 +106,6 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
         *(f"| {' | '.join(row)} |" for row in rows),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _chapter(title: str, said: str, *parts: str) -> str:
-    return "\n".join([f"## {title}\n\n{said}\n", *(part for part in parts if part)])
 
 
 def _time(nanoseconds: float) -> str:
@@ -203,8 +165,8 @@ def _less(one: float, other: float) -> bool:
 # -- the chapters ----------------------------------------------------------------------------------
 
 
-def _charts(results: Results, pictures: Path) -> str:
-    """The page of charts, and the charts."""
+def _draw(results: Results, pictures: Path) -> None:
+    """The charts of ``docs/charts.md``."""
     idle = _figures(results, "idle/2000", "ns")
     fold = {peer: ms * 1e6 for peer, ms in _figures(results, "fold/2000", "ms").items()}
     grown = results.get("grow/200/resend", {})
@@ -216,28 +178,17 @@ def _charts(results: Results, pictures: Path) -> str:
         ("compaction", "One compaction of 2,000 messages", fold, _time),
         ("grow", "Tokens that summaries cost, 200 turns, history resent", spent, _count),
     )
-    parts = [_CHARTS]
+    pictures.mkdir(exist_ok=True)
     for name, title, values, shown in charts:
         if values:
             (pictures / f"{name}.svg").write_text(bars(title, values, shown), encoding="utf-8")
-            parts.append(f"![{title}]({pictures.name}/{name}.svg)\n")
-    return "\n".join(parts)
-
-
-_CHARTS = """\
-# Charts
-
-From the same run as [the tables](benchmarks.md). *usual loop* and *gollem (port)* wait for a refusal and add a `try` to a call. compacter
-binds arguments, looks for earlier compactions and learns from the reply's usage. A library that counts before each call
-pays for each message. The summarizer here answers at once; a real one takes seconds.
-"""
 
 
 def _count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _tasks(results: Results, _: Path) -> str:
+def _tasks(results: Results) -> str:
     """The kinder of two summarizers for each peer."""
     places = _places(results, "tasks")
     kinder: dict[str, tuple[str, Results]] = {}
@@ -266,26 +217,17 @@ def _tasks(results: Results, _: Path) -> str:
             ),
         )
     ]
-    return _chapter("What an agent still knows", _ABOUT_TASKS, _table(_TASKS, rows), _lost(ahead))
+    return "\n".join((_table(_TASKS, rows), _lost(ahead)))
 
 
 _TASKS = ["", "right", "by the user", "by a tool", "by itself", "wrong", "tokens", "summarizer"]
-_ABOUT_TASKS = """\
-An agent works 240 steps, about six windows of 8,192 tokens. Forty-five facts of nine kinds come up in the first half of
-each of two worlds (seed 1): ids, numbers, files, rules, corrections, decisions, errors, todo lists. Each is needed once in
-the last quarter; the user, a tool's result or the agent's own sentence asks for it. A program plays the model
-([`tasks.py`](../benchmarks/tasks.py)) and acts on the newest statement in its request. *Right* is the newest statement,
-*wrong* an outdated one; a need counts as *distracted*, not right, if something stands behind the program's newest message
-(none of compacter's). *Tokens* are the tokens sent, as a multiple of the
-usual loop's. Two programs write the summaries: *even* takes
-lines by chance, *attentive* gives half of its room to sentences; each row has the one that suits the peer better."""
 
 
 def _more(one: float, other: float) -> bool:
     return one > other
 
 
-def _grow(results: Results, _: Path) -> str:
+def _grow(results: Results) -> str:
     names = {
         "summaries": "summaries",
         "summary_tokens": "summarizer's tokens",
@@ -305,16 +247,7 @@ def _grow(results: Results, _: Path) -> str:
     ]
     if OWN not in whole:
         ahead = [("all turns answered", list(whole))]
-    return _chapter(
-        "A caller that resends its whole history",
-        "As a stateless server does: 200 turns with a tool each, through a window of 8,000 tokens. "
-        "If the\ncaller keeps one compacted list, the usual loop makes about as many summaries as "
-        "compacter. *Never read*: messages that left the\nrequest and that no summarizer read. "
-        "This summarizer takes any length. A model with this window would refuse most requests "
-        "of\nthe peers that summarize the whole history each time.",
-        _table(["", "answered", *names.values(), "a turn"], rows),
-        _lost(ahead),
-    )
+    return "\n".join((_table(["", "answered", *names.values(), "a turn"], rows), _lost(ahead)))
 
 
 def _grown(row: Results, names: list[str]) -> list[str]:
@@ -325,7 +258,7 @@ def _grown(row: Results, names: list[str]) -> list[str]:
     return [f"{row['answered']:,}{stopped}", *(f"{row[name]:,}" for name in names), spent]
 
 
-def _answers(results: Results, _: Path) -> str:
+def _answers(results: Results) -> str:
     places = _places(results, "answers")
     if not places:
         return ""
@@ -344,21 +277,11 @@ def _answers(results: Results, _: Path) -> str:
         (place, _others(_figures(results, place, "reached"), lambda one, other: one > other))
         for place in places
     ]
-    return _chapter(
-        "Answers that reach the model",
-        "Sixty facts of six made-up chats of 40,000 characters, stated in their first "
-        "half among some hundred sentences of the\n"
-        "same kind, and each asked for at the end. A fact counts if its sentence is in the request, "
-        "word for word. The window is a share\nof the chat. All have the same summarizer, which picks "
-        "lines at random; a good model's summary has more facts.",
-        _table(
-            ["the window is", *(f"{place.split('/')[1]} % of the chat" for place in places)], rows
-        ),
-        _lost(ahead),
-    )
+    head = ["the window is", *(f"{place.split('/')[1]} % of the chat" for place in places)]
+    return "\n".join((_table(head, rows), _lost(ahead)))
 
 
-def _fault(results: Results, _: Path) -> str:
+def _fault(results: Results) -> str:
     places = [place for place in results if place.startswith("fault/")]
     if not places:
         return ""
@@ -373,19 +296,12 @@ def _fault(results: Results, _: Path) -> str:
     peers = _peers(results, places)
     rows = [[peer, *(cell(place, results[place].get(peer)) for place in places)] for peer in peers]
     unharmed = [row[0] for row in rows if all(one == "answers" for one in row[1:])]
-    return _chapter(
-        "A summarizer that fails",
-        "Two hundred messages, twice the window. *Lost*: left the history that the "
-        "program keeps, with no summary of them.\n"
-        "litellm trims and asks nobody. *Hangs*: it answers after an hour. compacter "
-        "(`timeout`) and context-guardian stop\n"
-        "waiting after a second; the others wait for their client's timeout, and then raise.",
-        _table(["the summary is", *(place.split("/")[1] for place in places)], rows),
-        f"Answers in all of these, and loses nothing: {', '.join(unharmed) or 'nobody'}.\n",
-    )
+    head = ["the summary is", *(place.split("/")[1] for place in places)]
+    below = f"Answers in all of these, and loses nothing: {', '.join(unharmed) or 'nobody'}.\n"
+    return "\n".join((_table(head, rows), below))
 
 
-def _detect(results: Results, _: Path) -> str:
+def _detect(results: Results) -> str:
     found = {
         peer: row
         for peer, row in results.get("detect", {}).items()
@@ -407,14 +323,7 @@ def _detect(results: Results, _: Path) -> str:
         ),
         ("false alarms", _others({peer: row["alarms"][0] for peer, row in found.items()}, _less)),
     ]
-    return _chapter(
-        "Is it a token limit?",
-        "Errors that users of providers, gateways and servers have reported, each with its "
-        "source\n([`errors.jsonl`](../benchmarks/errors.jsonl)). The authors of all these "
-        "detectors knew most of the wordings. Peers\nthat do not look at errors are left out.",
-        _table(["", "found", "false alarms"], rows),
-        _lost(ahead),
-    )
+    return "\n".join((_table(["", "found", "false alarms"], rows), _lost(ahead)))
 
 
 # -- pictures --------------------------------------------------------------------------------------

@@ -80,6 +80,9 @@ class CompactionResult(Table):
                 "compact() returns its result at once; in async code: await acompact(...)"
             )
 
+        def __getitem__(self, key: object) -> Never:  # Iteration calls it too.
+            raise TypeError("a CompactionResult is no list or dict: use result.messages")
+
 
 @with_hints
 class ByHand:

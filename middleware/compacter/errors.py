@@ -219,21 +219,26 @@ def with_hints(kind: type[T]) -> type[T]:
     """Decorate a class. An ``AttributeError`` of its objects then lists the attributes, and a
     ``TypeError`` for wrong arguments shows how the method is called.
     """
-    for name, method in [*vars(kind).items()]:
+    for name, member in [*vars(kind).items()]:
+        of_class = isinstance(member, classmethod)
+        method = member.__func__ if of_class else member
         if inspect.isfunction(method) and (name == "__init__" or not name.startswith("_")):
-            setattr(kind, name, _with_signature(kind, name, method))
+            checked = _with_signature(kind, name, method, of_class=of_class)
+            setattr(kind, name, classmethod(checked) if of_class else checked)
     if not hasattr(kind, "__getattr__"):
         setattr(kind, "__getattr__", _lacks)  # noqa: B010 - type checkers know the attributes
     return kind
 
 
-def _with_signature(kind: type[Any], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def _with_signature(
+    kind: type[Any], name: str, method: Callable[..., Any], *, of_class: bool
+) -> Callable[..., Any]:
     """Return the method with errors for wrong arguments that show its signature."""
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
         fault = f"{name} is a method of an object, not of its class"
-        if args and isinstance(args[0], kind):
+        if of_class or (args and isinstance(args[0], kind)):
             try:
                 return method(*args, **kwargs)
             except TypeError as error:
@@ -241,7 +246,7 @@ def _with_signature(kind: type[Any], name: str, method: Callable[..., Any]) -> C
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                     raise
                 fault = str(error)
-        raise TypeError(f"{fault}; call it as {_shown(kind, name, method)}")
+        raise TypeError(f"{fault}; call it as {_shown(kind, name, method, of_class=of_class)}")
 
     if not inspect.iscoroutinefunction(method):
         return call
@@ -253,14 +258,16 @@ def _with_signature(kind: type[Any], name: str, method: Callable[..., Any]) -> C
     return awaited
 
 
-def _shown(kind: type[Any], name: str, method: Callable[..., Any]) -> str:
+def _shown(kind: type[Any], name: str, method: Callable[..., Any], *, of_class: bool) -> str:
     """Return how a method is called, such as ``History(...).pin(index, *, pinned=True)``."""
     shown: str = getattr(kind, "_shown_as", kind.__name__)
     made = name == "__init__"
     signature = inspect.signature(kind if made else method)
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
     taken = inspect.Signature(parameters if made else parameters[1:])
-    return f"{shown}{taken}" if made else f"{shown}(...).{name}{taken}"
+    if made:
+        return f"{shown}{taken}"
+    return f"{shown}{'' if of_class else '(...)'}.{name}{taken}"
 
 
 def _lacks(self: object, name: str) -> Never:

@@ -110,6 +110,11 @@ class CompactionEvent(Event):
     """Number of messages before."""
     messages_after: int
     """Number of messages after, the summary message included."""
+    first_removed: int = 0
+    """Position of the first removed message in the request, from 1; 0 if a server compacted."""
+    last_removed: int = 0
+    """Position of the last removed message. Messages between the two may have stayed, such as
+    pinned ones."""
     original_tokens: int
     """Estimated tokens before, calibrated by the provider's numbers for earlier requests."""
     compacted_tokens: int

@@ -29,10 +29,12 @@ class Spending:
     """Whether each further call raises ``SpendingError`` before it is made."""
 
     def __post_init__(self) -> None:
-        for name in ("tokens", "dollars"):
+        for name, kinds in (("tokens", int), ("dollars", (int, float))):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not value > 0):
-                raise ConfigurationError(f"{name}: takes a number above 0, or None; not {value!r}")
+            is_number = isinstance(value, kinds) and not isinstance(value, bool)
+            if value is not None and not (is_number and value > 0):
+                takes = "a whole number" if kinds is int else "a number"
+                raise ConfigurationError(f"{name}: takes {takes} above 0, or None; not {value!r}")
         if not 0 <= self.summaries <= 1:
             raise ConfigurationError(
                 f"summaries: takes a share between 0 and 1; not {self.summaries!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Never
 
 from compacter.errors import with_hints
 from compacter.text.table import Table, plural, usd
@@ -75,6 +76,11 @@ class Totals(Table):
             ),
         )
         return "\n".join(", ".join(filter(None, line)) for line in lines)
+
+    if not TYPE_CHECKING:  # Type checkers know that it cannot be called.
+
+        def __call__(self) -> Never:  # noqa: D102 - a mistake
+            raise TypeError("totals is no method: compacter.totals.rounds, print(compacter.totals)")
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         for member in fields(self):

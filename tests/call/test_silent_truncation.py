@@ -106,6 +106,18 @@ def test_only_what_no_text_can_be_is_a_cut(
     assert (expected_tokens(characters, tokens, calibration) is not None) is cut
 
 
+def test_a_server_that_always_cuts_is_read_again_only_when_it_reads_more() -> None:
+    """Without a known window nothing can be made ahead, and the cut was reported."""
+    compacter, events = listening(prepare_tokens=0.7)
+    completion = compacter.wrap(ScriptedModel(window=1_000, truncates=True).completion)
+    for _ in range(3):
+        completion("unknown-model", talk(20, 400))
+    larger = compacter.wrap(ScriptedModel(window=1_500, truncates=True).completion)
+    for _ in range(3):
+        larger("unknown-model", talk(20, 400))
+    assert [event.prompt_tokens for event in told(events, SilentTruncation)] == [1_000, 1_500]
+
+
 class TestNoRoomForAnAnswer:
     def test_a_reply_cut_at_the_window_is_a_token_limit(self) -> None:
         model = ScriptedModel(window=4_010, replies="word " * 200)

@@ -59,6 +59,8 @@ def conversation(key: str, compactions: int, start: float, **more: Any) -> Itera
             ratio=0.7,
             messages_before=61,
             messages_after=24,
+            first_removed=2,
+            last_removed=40,
             original_tokens=before,
             compacted_tokens=3_250,
             limit=8_000,

@@ -66,6 +66,21 @@ def test_the_page_never_scrolls_sideways_and_a_phone_shows_what_is_known_of_the_
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("size", [PHONE, DESK])
+def test_the_cards_leave_no_empty_cell(
+    browser: Browser, report: Path, size: tuple[int, int]
+) -> None:
+    shown = opened(browser, report, size)
+    covered = shown.evaluate(
+        "const box = document.querySelector('.cards').getBoundingClientRect();"
+        "const cards = [...document.querySelectorAll('.cards div')];"
+        "const area = (each) => each.width * each.height;"
+        "cards.map((card) => area(card.getBoundingClientRect())).reduce((a, b) => a + b)"
+        " / area(box)"
+    )
+    assert covered > 0.95
+
+
 def test_nothing_is_fetched_and_nothing_is_complained_of(browser: Browser, report: Path) -> None:
     context = browser.new_context()
     shown = context.new_page()

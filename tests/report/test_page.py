@@ -6,12 +6,14 @@ import json
 import re
 from html import unescape
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from tests.report.conftest import line
 
-from compacter.events import CompactionReused
+from compacter import Compacter, CompactionEvent
+from compacter.events import CompactionReused, Trigger
+from compacter.testing import ScriptedModel
 from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:
@@ -181,6 +183,49 @@ def shown(*lines: str) -> str:
 def test_a_summary_without_a_model_has_its_own_name() -> None:
     assert ">extractive</td>" in shown(event(summarizer_calls=0))
     assert ">summarize</td>" in shown(event())
+
+
+@pytest.mark.parametrize(
+    ("fields", "replaced"),
+    [
+        ({"first_removed": 2, "last_removed": 33}, "2 to 33 of 40"),
+        ({"first_removed": 2, "last_removed": 2}, "2 of 40"),
+        ({}, "32 of 40"),  # A line of an earlier version.
+        ({"messages_before": 0, "messages_after": 0}, "–"),  # A server compacted its own history.
+    ],
+)
+def test_each_compaction_tells_which_messages_it_replaced(
+    fields: dict[str, int], replaced: str
+) -> None:
+    assert f'<th scope="row">1</th><td>{replaced}</td>' in shown(event(**fields))
+
+
+@pytest.mark.parametrize("trigger", get_args(Trigger))
+def test_each_compaction_tells_why_it_was_made(trigger: str) -> None:
+    words = re.search(r"of 40</td><td class=l>([^<]+)</td>", shown(event(trigger=trigger)))
+    assert words
+    assert "_" not in words[1] or words[1] == "trigger_tokens"
+    assert words[1] != trigger
+
+
+def test_the_rows_are_those_of_real_compactions() -> None:
+    """Two compactions of a growing conversation, from the hook to the page."""
+    told: list[CompactionEvent] = []
+    compacter = Compacter(summarizer="extractive", on_compaction=told.append)
+    completion = compacter.wrap(ScriptedModel(window=300).completion)
+    messages = [{"role": "system", "content": "You keep a register."}]
+    for number in range(60):
+        messages.append({"role": "user", "content": f"Entry {number}: lighthouse, {number} m."})
+        messages.append(completion(model="m", messages=messages)["choices"][0]["message"])
+    assert len(told) > 1
+    html = shown(*(line(event, 1.0) for event in told))
+    for compaction in told:
+        gone = compaction.discarded
+        first = compaction.first_removed
+        last = compaction.last_removed
+        assert last - first + 1 == len(gone)  # Nothing was pinned between.
+        assert first == 2  # Behind the system message.
+        assert f"<td>{first:,} to {last:,} of {compaction.messages_before:,}</td>" in html
 
 
 def test_one_event_shows_no_card_of_nothing() -> None:

@@ -415,6 +415,7 @@ class Call(Attempt):
         if not expected:
             return tokens
         if tokens >= LEAST_CUT:
+            self.calibration.truncated = tokens
             yield from self.emit(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
         return 0
 

@@ -272,6 +272,8 @@ class State:
         sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
         bounds = sizes.bounds_ahead()
         soon = inf if bounds is None else bounds[0] * _SOON
+        if bounds is None and calibration.warned and 0 < tokens <= calibration.truncated:
+            return False  # It truncates prompts, which was reported; no compaction can be due.
         is_new = bool(tokens) and not calibration.learnt
         if is_new or tokens >= soon or (bounds is None and not calibration.warned):
             return True

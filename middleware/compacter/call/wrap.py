@@ -432,12 +432,12 @@ def wrap_function(
     if fault and not binding.vendors:
         raise ConfigurationError(fault)
     calls = WrappedFunction(state, function, binding)
-    if is_kind(inspect.isasyncgenfunction, function):
+    if asynchronous or is_kind(inspect.iscoroutinefunction, function):
+        shaped = calls.asynchronous()
+    elif is_kind(inspect.isasyncgenfunction, function):
         shaped = calls.async_generator()
     elif is_kind(inspect.isgeneratorfunction, function):
         shaped = calls.generator()
-    elif asynchronous or is_kind(inspect.iscoroutinefunction, function):
-        shaped = calls.asynchronous()
     else:
         shaped = calls.synchronous()
     updated = functools.WRAPPER_UPDATES if hasattr(function, "__name__") else ()

@@ -54,6 +54,8 @@ class Calibration:
     """Whether the model refuses requests without its older thinking; ``None`` if unknown."""
     caches: bool | None = None
     """Whether the provider has read a part of a prompt from its cache; ``None`` before a usage."""
+    truncated: int = 0
+    """Input tokens of the last reply whose server was found to have truncated the prompt."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from compacter.compaction.conversation import Conversation, is_inserted
 from compacter.compaction.settings import Settings
 from compacter.compaction.sizes import Sizes
+from compacter.errors import with_hints
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
@@ -37,6 +38,7 @@ class Tally(dict[str, Any]):
                 self[name] += value
 
 
+@with_hints
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompactionPlan(Table):
     """One compaction: the messages to replace, and the methods with which a strategy makes the new

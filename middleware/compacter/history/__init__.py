@@ -6,7 +6,7 @@ import json
 from collections import UserList
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Self, SupportsIndex
+from typing import Any, Never, Self, SupportsIndex
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
@@ -144,8 +144,10 @@ class History(UserList[Message]):
         self.data.extend(check_messages(other, Iterable))
         self._pinned += getattr(other, "_pinned", ())
 
-    # What these would do with pins, rules and the archive of two histories nobody can guess.
-    __add__ = __radd__ = __iadd__ = None  # type: ignore[assignment]
+    def __add__(self, _: object) -> Never:
+        raise TypeError("a History has no +; history.extend(messages) appends to it")
+
+    __radd__ = __iadd__ = __add__
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
         """Pin a message: every compaction keeps it verbatim. Raises ``IndexError``.
@@ -274,8 +276,7 @@ class History(UserList[Message]):
     def compact(
         self, *, budget: int | None = None, summary: str | None = None, focus: str | None = None
     ) -> CompactionResult:
-        """Compact now, whether or not the threshold is reached (see ``Compacter.compact``), and
-        return the result.
+        """Compact now, whatever the size (see ``Compacter.compact``), and return the result.
 
         Args:
             budget: Largest size afterwards, in characters, the summary included.
@@ -366,9 +367,7 @@ class History(UserList[Message]):
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):
-                raise CompactionError(
-                    "the history is too short to compact: none of its messages can be compacted"
-                )
+                raise CompactionError("too short to compact: no message can be compacted")
             return result
         if not self.install(version, result.messages, own.options.redact):
             own.tell_history_changed(result.event)

@@ -24,7 +24,8 @@ LONGEST = 320
 _WHOLE = 250
 # Longest line that may be a title, in characters.
 _LONGEST_TITLE = 60
-# Fewest rows of a table without a rule below its head, and most lines of a record of output.
+# Fewest rows of a table without a rule below its head that is not the whole text, and most lines of
+# a record of output.
 _LEAST_ROWS = 3
 _MOST_FIELDS = 16
 # Most members of a record that are all texts.
@@ -214,7 +215,8 @@ def _table(printed: Sequence[str], number: int) -> int:
             is_head = not re.search(r"\d", head) and all(
                 len(cell) <= _LONGEST_CELL for cell in head.split(delimiter)
             )
-            if has_rule or (is_head and until - number >= _LEAST_ROWS):
+            is_whole = (number, until) == (0, len(printed))
+            if has_rule or (is_head and (is_whole or until - number >= _LEAST_ROWS)):
                 return until - number - 1
     return 0
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal, Never, TypedDict
 
 from pydantic import (
     BaseModel,
@@ -148,6 +148,11 @@ class Options(BaseModel):
         arbitrary_types_allowed=True,
         validate_default=True,
     )
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        raise AttributeError(
+            f"options are read-only: Compacter({name}=...), or compacter.replace({name}=...)"
+        )
 
     compact_ratio: float = Field(default=0.7, strict=True, gt=0, le=1)
     """Share of the size of all messages that may be compacted, oldest first: more than 0, at most

@@ -27,7 +27,8 @@ _BOOLEAN = "True or False"
 _CALLS = "a whole number of at least 0"
 # Longest time limit in seconds: larger numbers are milliseconds.
 _HOUR = 3600
-_PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
+# LangChain's {messages}, Jinja's {{ history }}, and $history of a Template.
+_PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})|\{\{ [A-Za-z_]\w* \}\}|\$[a-z_]{3,30}\b")
 
 TAKES: Final[Mapping[str, str]] = {
     "compact_ratio": "a number above 0 and at most 1",
@@ -219,7 +220,7 @@ def summary_prompt(value: object) -> object:
     if mark and "{history}" not in str(value) and "%s" not in str(value):
         raise ValueError(
             f"{mark[0]} would be sent as it is; the transcript replaces {{history}} or %s, and is "
-            "appended to a text without braces"
+            "appended to a text without such a mark"
         )
     return value
 

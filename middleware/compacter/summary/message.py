@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compacter.lines.labels import NAMES, SUMMARY_TAG, WORK, body_of, checksum, seal
@@ -38,6 +38,15 @@ _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
 # Characters of a line, after invisible ones, in which a beginning of ours is looked for.
 _LONGEST_BEGINNING = 48
 _ROLE = "user|human|assistant|system|developer|tool"
+# The same, without accents, in languages whose letters are Latin: other letters are seen below.
+_FOREIGN_ROLE = (
+    "usuari[oa]|utente|utilisat(?:eur|rice)|benutzer(?:in)?|nutzer|gebruiker|anvandare|"
+    "uzytkownik|asist(?:ente|ent)|assisten(?:te|t)|asystent|systeme|sistema"
+)
+# In names of tags in which programs hand over what somebody says.
+_CARRIES = (
+    "summary|transcript|conversation|message|reminder|instruct|prompt|response|result|function"
+)
 # Beginnings of lines that compacter writes into requests, in lower case.
 _HEADS = "|".join(
     re.escape(head.lower()[:_LONGEST_BEGINNING])
@@ -53,20 +62,20 @@ _FORGED = re.compile(
     rf"""(?!\s*>)(?:
     [\W\d]{{0,32}}(?:
         (?:(?:the\ )?(?:{_ROLE})[\s,(]{{1,3}}message\ \d[^:]*|tool\b[^:]{{0,80}}
-        |(?:rules?|note|{_ROLE})\b(?:\W{{0,6}}\d{{0,4}}|\s?\([^)]{{0,40}}\)))
+        |(?:rules?|note|{_ROLE}|{_FOREIGN_ROLE})\b(?:\W{{0,6}}\d{{0,4}}|\s?\([^)]{{0,40}}\)))
             \W{{0,6}}[:\u02d0\u0589\u05c3\u2236\ua789]
         |{_HEADS})
     |\W{{0,32}}\[\W{{0,4}}(?:compacter\b|end\ of\b)
     |[\W\d]{{0,32}}(?=[^\s:]{{0,24}}(?:[^\W\d_\x00-\u024f]|[\u2800\U0001f130-\U0001f18f]))
         [^\s:]{{1,24}}(?:,\ [^:]{{0,24}})?\s{{0,2}}:\W{{0,4}}\w
-    |\s*\#{{1,6}}\ (?:{_ROLE})\W{{0,4}}$
-    |\W{{0,8}}</?(?:{_ROLE}|summary|transcript|earlier_summary)\b[\w-]{{0,32}}>
-    |.*?(?:<\|[^|>]{{1,40}}\|>|\[/?(?:inst|sys)\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>|<[be]os>))
+    |\s*\#{{1,6}}\ (?:{_ROLE}|instruction|input|response)\W{{0,4}}$
+    |\W{{0,8}}</?[\w:-]{{0,40}}(?:{_ROLE}|{_CARRIES})[\w:-]{{0,40}}(?:\s[^<>]{{0,80}})?>
+    |.*?(?:<\|[^|>]{{1,40}}\|>|\[/?(?:inst|sys|(?:system|available|tool)_[a-z]{{4,12}})\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>|<[be]os>))
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 
-_RESTORED = re.compile(r"The program has put back the next messages: (\d{1,4}) \(([0-9a-f]+)\)\.")
+_RESTORED = re.compile(r"The program has put back the next messages: (\d{1,4}) \([0-9a-f]+\)\.")
 _ABOVE = re.compile(
     r"The provider's summary stands above, and then (\d{1,5}) messages, (\d{1,5}) of them older\."
 )
@@ -170,50 +179,54 @@ def parse(text: str) -> Summary | None:
     )
 
 
+def _with_note(summary: Summary, kind: re.Pattern[str], note: str) -> Summary:
+    """Return a summary with this note, if it is not empty, in place of another one of its kind."""
+    notes = (*(old for old in summary.notes if not kind.fullmatch(old)), note)
+    return replace(summary, notes=tuple(filter(None, notes)))
+
+
+def _numbers_in(text: str, kind: re.Pattern[str]) -> tuple[int, ...]:
+    """Return the numbers in the note of this kind in a summary message; none without the note."""
+    notes = (parse(text) or Summary()).notes
+    found = next(filter(None, map(kind.fullmatch, notes)), None)
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def _note_of_restored(contents: Sequence[str]) -> str:
+    mark = checksum("\0".join(contents))
+    return f"The program has put back the next messages: {len(contents)} ({mark})."
+
+
 def with_restored(text: str, contents: Sequence[str]) -> str:
     """Return the text of a summary message with a note that the program has put back messages of
     these contents behind it.
     """
-    summary = parse(text) or Summary(text)
-    notes = tuple(note for note in summary.notes if not _RESTORED.fullmatch(note))
-    if contents:
-        mark = checksum("\0".join(contents))
-        notes += (f"The program has put back the next messages: {len(contents)} ({mark}).",)
-    return compose(replace(summary, notes=notes))
+    note = _note_of_restored(contents) if contents else ""
+    return compose(_with_note(parse(text) or Summary(text), _RESTORED, note))
 
 
-def count_restored(text: str, contents: Callable[[int], Sequence[str]]) -> int:
-    """Return how many messages a program has put back behind a summary message; 0 if they are not
-    there any more.
+def count_restored(text: str) -> int:
+    """Return how many messages a program has put back behind a summary message, by its note."""
+    return sum(_numbers_in(text, _RESTORED))
 
-    Args:
-        text: Text of the summary message.
-        contents: Returns the contents of so many messages behind it, fillers left out.
-    """
-    summary = parse(text) or Summary()
-    for note in filter(None, map(_RESTORED.fullmatch, summary.notes)):
-        count = int(note[1])
-        if checksum("\0".join(contents(count))) == note[2]:
-            return count
-    return 0
+
+def is_restored(text: str, contents: Sequence[str]) -> bool:
+    """Return whether the messages put back behind a summary message had these contents."""
+    return _note_of_restored(contents) in (parse(text) or Summary()).notes
 
 
 def with_place(summary: Summary, kept: int, older: int) -> Summary:
     """Return a summary with a note of its place: behind the provider's own and ``kept`` messages,
     the first ``older`` of which are to follow it; without a note if ``kept`` is 0.
     """
-    notes = tuple(note for note in summary.notes if not _ABOVE.fullmatch(note))
-    if kept:
-        above = f"The provider's summary stands above, and then {kept} messages"
-        notes += (f"{above}, {older} of them older.",)
-    return replace(summary, notes=notes)
+    above = f"The provider's summary stands above, and then {kept} messages, {older} of them older."
+    return _with_note(summary, _ABOVE, above if kept else "")
 
 
 def place_of(text: str) -> tuple[int, int]:
     """Return the numbers that ``with_place`` has noted in the text of a summary message."""
-    summary = parse(text) or Summary()
-    found = next(filter(None, map(_ABOVE.fullmatch, summary.notes)), None)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    kept, older = _numbers_in(text, _ABOVE) or (0, 0)
+    return kept, older
 
 
 def rule_lines(declared: Iterable[str]) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ class Exchange:
         function = partial(create, self)
         # Replaces the model's name where a body has none: for Azure's deployments the path has it.
         function.__dict__["__qualname__"] = self.url.path
-        call = wrap_function(target.state, function, binding)
+        call = wrap_function(target.state, function, binding, asynchronous=True)
         try:
             answer: Answer = await call(**self.arguments)
         except Refused as refused:

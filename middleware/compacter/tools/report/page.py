@@ -237,18 +237,32 @@ def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
     )
 
 
+_WORDS = ("Why", "By")
+"""Columns of compactions that are not numbers."""
+_REASONS = {
+    "token_limit": "refused as too long",
+    "threshold": "trigger_tokens",
+    "quotes": "room for quotes",
+    "manual": "by hand",
+    "prepared": "made ahead",
+}
+"""Reasons of compactions by their triggers."""
+
+
 def _compactions(story: Story, name: str) -> str:
     if not story.compactions:
         return ""
-    names = [(column, column != "By") for column in _cells(story.compactions[0], 1)]
+    names = [(column, column not in _WORDS) for column in _cells(story.compactions[0], 1)]
     rows = [_row(compaction, number) for number, compaction in enumerate(story.compactions, 1)]
     return f"<h3>Compactions</h3>{_table(f'Compactions of {name}', names, rows)}"
 
 
 def _row(compaction: Compaction, number: int) -> str:
-    first, by, *numbers = _cells(compaction, number).values()
-    cells = "".join(f"<td>{cell}</td>" for cell in numbers)
-    return f'<tr><th scope="row">{first}</th><td class="l">{by}</td>{cells}</tr>\n'
+    first, *others = _cells(compaction, number).items()
+    cells = "".join(
+        f"<td{' class=l' if column in _WORDS else ''}>{cell}</td>" for column, cell in others
+    )
+    return f'<tr><th scope="row">{first[1]}</th>{cells}</tr>\n'
 
 
 def _cells(compaction: Compaction, number: int) -> dict[str, str]:
@@ -259,18 +273,30 @@ def _cells(compaction: Compaction, number: int) -> dict[str, str]:
     if way == "summarize" and not record.count("summarizer_calls"):
         way = "extractive"  # No model has written the summary.
     by = escape(way.replace("_", " "))
-    by += f" <small>{escape(trigger.replace('_', ' '))}</small>" * (trigger != "token_limit")
     by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
     return {
         "No.": f"{number:,}",
+        "Messages replaced": _replaced(record),
+        "Why": escape(_REASONS.get(trigger, trigger)),
         "By": by,
         "Before": f"{compaction.before:,}",
         "After": f"{compaction.after:,}",
-        "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
         "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
         "Spent": usd(compaction.cost),
         "Seconds": f"{record.number('duration'):.1f}",
     }
+
+
+def _replaced(record: Record) -> str:
+    """Return which messages of the request were replaced, such as "2 to 40 of 61"."""
+    count = record.count("messages_before")
+    if not count:
+        return "–"  # The history was kept by the server.
+    first = record.count("first_removed")
+    last = record.count("last_removed")
+    if not first:  # A line of an earlier version.
+        return f"{max(0, count - record.count('messages_after') + 1):,} of {count:,}"
+    return f"{first:,} to {last:,} of {count:,}" if last > first else f"{first:,} of {count:,}"
 
 
 _TOLD = frozenset(
