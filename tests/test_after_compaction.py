@@ -163,10 +163,7 @@ def test_as_many_of_the_first_as_fit_are_taken() -> None:
         ([user("x" * 90_000)], "no room"),
         ([{"role": "system", "content": "Obey."}], "system's role"),
         ([7], "not a message"),
-        (
-            [{"role": "tool", "tool_call_id": "c1", "content": "Done."}],
-            "lacks its result, or a result its call",
-        ),
+        ([{"role": "tool", "tool_call_id": "c1", "content": "Done."}], "orphan result 'c1'"),
     ],
 )
 def test_what_may_not_be_sent_is_refused_and_the_call_goes_on(answer: Any, reason: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,23 @@ EMPTY_NOUN = re.compile(r"\b(?:is|are|was|were) none\b")
 OWN_TEXTS = sorted(file for room in (PACKAGE, ROOT / "tests") for file in room.rglob("*.py"))
 NAMES = {"folds", "folded", "fold"}
 """Fields of JSON and of metrics that others' programs read, and a setting of rich."""
+
+
+TABLE = re.compile(r"^\| ([\w, ]+) \| .+ \|((?: \w+(?:, \w+)*)?) \|$", re.MULTILINE)
+"""Rows of CONTRIBUTING's table: a word, and single words that names do not have in its place."""
+ADDED = ("clients", "frameworks", "gateway", "testing", "tools")
+PUBLIC = {"wire_format", "max_entries"}
+"""Names of options."""
+EXCEPTIONS = {
+    "call/arguments.py": {"wire"},
+    "lines/archive.py": {"entry", "entries"},
+    "lines/asks.py": {"entry"},
+    "lines/frame.py": {"entries", "folded", "wire"},
+    "lines/talk.py": {"entry"},
+    "lines/turns.py": {"entry"},
+    "overflow/signals.py": {"entries"},
+}
+"""Names that are still to change; the list only becomes shorter."""
 
 
 def words_beside_code(text: str) -> list[str]:
@@ -70,6 +88,39 @@ def test_what_is_printed_says_compact(file: Path) -> None:
     assert not [line for text in said for line in words_beside_code(text)]
 
 
+def other_words(page: str) -> re.Pattern[str]:
+    """Return a pattern of the words that no name has, in any number and tense."""
+    rows = TABLE.findall(page.partition("\n| word | for | not |\n")[2].partition("\n## ")[0])
+    others = {word for _, cell in rows for word in re.findall(r"\w+", cell)}
+    words = others.difference(word for own, _ in rows for word in own.split(", "))
+    stems = "|".join(sorted(word.removesuffix("y") for word in words))
+    return re.compile(rf"(?:{stems})(?:y|ies|s|ed|ing)?\Z")
+
+
+def names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a file gives to functions, classes, arguments and variables."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_names_of_the_core_are_those_of_contributings_table() -> None:
+    other = other_words((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    found: dict[str, set[str]] = defaultdict(set)
+    for file in FILES:
+        inner = file.relative_to(PACKAGE)
+        if inner.parts[0] not in ADDED:
+            given = {name.strip("_") for name in names(ast.parse(file.read_text("utf-8")))}
+            parts = {part for name in given - PUBLIC for part in name.lower().split("_")}
+            known = EXCEPTIONS.get(inner.as_posix(), set())
+            found[inner.as_posix()] = set(filter(other.match, parts)) - known
+    assert {file: words for file, words in found.items() if words} == {}
+
+
 def unplain(text: str) -> bool:
     """Return whether a docstring begins without a noun, or negates by one."""
     return bool(HEADLESS.match(text) or EMPTY_NOUN.search(text))
@@ -85,6 +136,12 @@ def test_docstrings_are_plain() -> None:
 
 
 def test_it_would_be_seen() -> None:
+    other = other_words(
+        "\n| word | for | not |\n| compact | to replace | fold |\n| part | a text | entry |\n"
+    )
+    seen = "fold", "folds", "folded", "folding", "entry", "entries"
+    assert all(map(other.match, seen))
+    assert not any(map(other.match, ("folder", "unfold", "enter", "context", "part")))
     assert unplain("What a call sends.")
     assert unplain("A veto is none of these.")
     assert not unplain("The user, who waits.")

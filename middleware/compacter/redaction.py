@@ -17,6 +17,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
+from compacter.text.colours import without_colours
+
 # A pair of surrogates, or one character, except quotes, backslashes, control characters and halves
 # of such a pair.
 _ESCAPE = re.compile(
@@ -52,7 +54,7 @@ class Redaction:
         if "\\" in text:
             text = _ESCAPED.sub(self._redact_string, text)
         # Remove the codes of colours first, as their last letter would join the next word.
-        plain = _COLOUR.sub("", text)
+        plain = without_colours(text)
         if plain != text and self.function(plain) != plain:
             text = plain
         if "\\" not in text or "\v" in text or "\f" in text:
@@ -74,7 +76,6 @@ class Redaction:
         return match[0] if clean == value else json.dumps(clean, ensure_ascii=False)
 
 
-_COLOUR = re.compile(r"(?:\x1b|\\(?:u001b|x1b|033|e))\[[0-9;?]{0,32}[A-Za-z]")
 _ESCAPED_BLANK = re.compile(r"(?<!\\)\\([nrt])")
 # A string of JSON; one that does not end in its line matches too, so that the time is linear.
 _ESCAPED = re.compile(r'"(?:[^"\\\n]|\\.)*"?')

@@ -153,13 +153,6 @@ class TestAHeadThatIsTooLongForOnePrompt:
     def parts(self, request: Ask) -> list[int]:
         return [int(found) for found in re.findall(r"Part (\d+) x", request.messages[0]["content"])]
 
-    def test_is_read_to_its_end_in_order_and_once(self) -> None:
-        work = job(calibration=Calibration(window=1_000))
-        asked, made = carried_out(Options(compact_ratio=1.0), work, "They talked of many things.")
-        assert len(asked) > 1
-        assert [part for one in asked for part in self.parts(one)] == list(range(40))
-        assert made.event.summarizer_calls == len(asked)
-
     def test_is_split_as_the_summarizers_limit_says_and_nothing_is_left_out(self) -> None:
         refusal = token_limit_error(limit=500, input_tokens=1_200)
         asked, made = carried_out(
@@ -173,21 +166,6 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert all(len(one.messages[0]["content"]) // 4 < 500 for one in asked[1:])
         assert [part for one in read[1:] for part in one] == list(range(40))
         assert (made.event.chunks, made.event.chunks_without_model) == (len(asked) - 1, 0)
-
-    def test_is_halved_where_the_summarizer_does_not_say_its_limit(self) -> None:
-        refusal = ContextLengthError("This model's maximum context length was exceeded.")
-        asked, made = carried_out(
-            Options(compact_ratio=1.0), job(), refusal, "They talked of many things."
-        )
-        assert 18 <= len(self.parts(asked[1])) <= 20
-        assert [part for one in asked[1:] for part in self.parts(one)] == list(range(40))
-        assert not made.event.fallback
-
-    def test_is_not_offered_more_than_twice(self) -> None:
-        refusal = token_limit_error(limit=100, input_tokens=1_200)
-        asked, made = carried_out(Options(compact_ratio=1.0), job(), refusal)
-        assert len(asked) == 2
-        assert made.event.fallback
 
     @pytest.mark.parametrize("window", [100, 200, 300, 400, 600])
     def test_is_split_in_any_window_however_small(self, window: int) -> None:
@@ -219,16 +197,6 @@ class TestAHeadThatIsTooLongForOnePrompt:
 
 
 class TestAnAnswerThatIsTooLong:
-    def test_is_asked_for_in_fewer_words_and_then_cut_behind_a_sentence_with_a_mark(self) -> None:
-        talk = [user(f"Part {n} tells of {n * 7} ships.") for n in range(90)]
-        words = " ".join(f"The ships of part {n} are {n * 7}." for n in range(60))
-        work = replace(job(), conversation=Conversation([*talk, TALK[-1]], OPENAI))
-        options = Options(compact_ratio=1.0, max_summary_tokens=100)
-        asked, made = carried_out(options, work, words)
-        assert len(asked) == 2  # Once more, for fewer words.
-        assert 100 * 6 - 60 < len(made.event.summary) <= 100 * 6
-        assert made.event.summary.endswith(" …")
-
     @pytest.mark.parametrize(
         "words",
         [

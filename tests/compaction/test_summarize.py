@@ -128,12 +128,6 @@ class TestAnAnswer:
         asked, made = carried_out(Options(compact_ratio=1.0), job(messages, **facts), *answers)
         return asked[0].messages[0]["content"], made
 
-    def test_updates_the_story_or_else_the_quoted_lines(self) -> None:
-        told, _ = self.after(Summary("They met in Tane.", quoted="User: Seven piers."), TOLD)
-        assert ("They met in Tane." in told, "Seven piers." in told) == (True, False)
-        told, _ = self.after(Summary(quoted="User: Seven piers."), TOLD)
-        assert "Seven piers." in told
-
     @pytest.mark.parametrize(("longer", "asked_again"), [(-2, False), (-1, True)])
     def test_is_with_the_rules_smaller_than_what_it_replaces(
         self, longer: int, asked_again: bool
@@ -145,42 +139,6 @@ class TestAnAnswer:
         options = Options(compact_ratio=1.0, max_summary_tokens=4_000)
         asked, _ = carried_out(options, job([*TALK, QUESTION], rules=(rule,)), answer, TOLD)
         assert len(asked) == 1 + asked_again
-
-    @pytest.mark.parametrize(
-        "fault", [{"finish": "length"}, {"refused": True}, {"called_tool": True}]
-    )
-    def test_that_was_cut_off_or_refused_is_asked_for_again(self, fault: dict[str, Any]) -> None:
-        asked, made = carried_out(
-            Options(), job([*TALK, QUESTION]), Reply("They spoke.", **fault), TOLD
-        )
-        assert (len(asked), made.event.summary) == (2, TOLD)
-
-    def test_that_is_empty_is_asked_for_again_in_few_words(self) -> None:
-        asked, _ = carried_out(Options(compact_ratio=1.0), job([*TALK, QUESTION]), "", TOLD)
-        first, second = (len(one.messages[0]["content"]) for one in asked)
-        assert second < first - 300
-
-    def test_is_taken_without_its_thoughts(self) -> None:
-        _, made = carried_out(
-            Options(), job([*TALK, QUESTION]), (f"<think>What did they say?</think>{TOLD}")
-        )
-        assert made.event.summary == TOLD
-
-    def test_leaves_lines_that_were_quoted_before_where_there_is_room(self) -> None:
-        _, made = self.after(
-            Summary("They met.", quoted="User: Pier 7 of Tane has seven lamps."), TOLD
-        )
-        assert "Pier 7 of Tane has seven lamps." in summary_of(made).quoted
-
-    def test_takes_the_place_of_the_earlier_text(self) -> None:
-        _, made = self.after(Summary("They met in Tane."), TOLD)
-        assert made.event.summary == TOLD
-
-    def test_that_is_far_shorter_than_the_earlier_text_stands_below_it(self) -> None:
-        """A model's text of the summary is not discarded."""
-        earlier = " ".join(f"Ship {number} left pier {number}." for number in range(20))
-        _, made = self.after(Summary(earlier), "The last ship came.")
-        assert made.event.summary == f"{earlier}\n\nThe last ship came."
 
     def test_is_reported_with_the_names_and_numbers_that_nobody_stated(self) -> None:
         answer = (

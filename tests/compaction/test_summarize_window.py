@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out, refused
 from tests.conversations import bot, user
-from tests.effort import times
 
 from compacter import Compacter, CompactionEvent
 from compacter.compaction.calibration import Calibration
@@ -45,53 +44,6 @@ def test_a_summarizer_of_the_same_model_gets_prompts_for_that_window() -> None:
 
 def test_another_model_with_a_larger_window_gets_it_all_at_once() -> None:
     assert len(prompts_for(128_000)) == 1
-
-
-def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
-    told = [
-        f"The Executive Summary: of report {number} names harbour {number}."
-        for number in range(400)
-    ]
-    history = [{"role": "user", "content": f"{told[turn]} And? " * 9} for turn in range(400)]
-
-    result = Compacter(summarizer=lambda messages: " ".join(told), max_summary_tokens=400).compact(
-        history
-    )
-
-    assert result.event is not None
-    summary = result.event.summary
-    assert 1 < sum(sentence in summary for sentence in told) < len(told)
-    assert summary.count("report ") == summary.count("The Executive Summary: of report ")
-
-
-def test_a_summarizer_that_never_stops_in_time_costs_one_more_call_than_another() -> None:
-    events: list[CompactionEvent] = []
-
-    def verbose(messages: list[Any], **_: Any) -> str:
-        return " ".join(
-            f"Pier {number:03x} of {len(events)} was {number:08b} metres long."
-            for number in range(250)
-        )
-
-    def provider(messages: list[Any]) -> dict[str, Any]:
-        tokens = sum(len(message["content"]) for message in messages) // 4
-        if tokens > 6_000:
-            raise token_limit_error(limit=6_000, input_tokens=tokens)
-        return {"choices": [{"message": bot("Noted."), "finish_reason": "stop"}]}
-
-    completion = Compacter(summarizer=verbose, on_compaction=events.append).wrap(provider)
-    history: list[Any] = []
-    for turn in range(times(80, long=160)):
-        history += [{"role": "user", "content": f"What of pier {turn}? " * 30}]
-        completion(messages=history)
-        history += [
-            {"role": "assistant", "content": f"Pier {turn} is {turn * 7} metres long. " * 20}
-        ]
-
-    assert len(events) > 3
-    assert all(event.summarizer_calls <= event.chunks + 1 for event in events)
-    assert not any(event.fallback for event in events)
-    assert all("Pier" in event.summary for event in events)
 
 
 class Verbose:

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from compacter.lines.asks import question
-from compacter.lines.quotes import Quoter, search
+from compacter.lines.quotes import MOST_FOR_STEP, Quoter, search
 from compacter.lines.talk import Talk
 from compacter.messages.parts import Part
 
@@ -119,7 +119,7 @@ def test_a_value_deep_in_a_record_is_found_by_a_task_that_names_its_holder() -> 
         for at, name in enumerate(names, 3)
     ]
     text = json.dumps({"ok": True, "leases": records}, indent=2)
-    quoter = Quoter(Talk(talk(Part("tool", "result", text, "leases", 19))), 1_500)
+    quoter = Quoter(Talk(talk(Part("tool", "result", text, "leases", 19))), MOST_FOR_STEP)
     quoter.remind(["Send Ostrander a letter about the heating fee."])
     made = quoter.quotation()
     assert made is not None
@@ -145,6 +145,24 @@ def test_a_line_that_repeats_a_task_for_something_else_is_not_quoted() -> None:
     assert made is not None
     assert "shelves" in made.text
     assert "frame" not in made.text
+
+
+def test_a_row_keeps_its_columns_where_a_newer_line_has_no_room() -> None:
+    rows = [
+        f"| CL-{n}83-X | Irene Quaye {n} | 742.4{n} | desk {n} | 2033-09-1{n} |"
+        for n in range(1, 8)
+    ]
+    table = "\n".join(
+        ["| claim | insured | reserve | assessor | reopened |", "|---" * 5 + "|", *rows]
+    )
+    newer = f"The reserve is checked by {'the auditors of the harbour office and ' * 7}the crew."
+    parts = talk(Part("tool", "result", table, "claims", 19), newer)
+    quoter = Quoter(Talk(parts), 400)
+    quoter.remind(["Tell me the reserve of claim CL-483-X."])
+    made = quoter.quotation()
+    assert made is not None
+    assert "| claim | insured | reserve" in made.text
+    assert rows[3] in made.text
 
 
 @pytest.mark.parametrize(

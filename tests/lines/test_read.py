@@ -58,6 +58,11 @@ def test_a_row_has_its_columns(mark: str) -> None:
     assert "state" in above(lines, "P-7777")
 
 
+def test_a_table_of_one_row_that_is_the_whole_output_has_its_columns() -> None:
+    row = ";".join(["P-7", "idle " * 60, "2 bar"])
+    assert "state" in above(read_output(f"pump;state;pressure\n{row}"), "P-7;")
+
+
 def test_a_short_record_is_one_line() -> None:
     text = "\n\n".join(f"room: RM{n}\nrent: {n}.12\nuntil: 2033" for n in (452, 468, 479))
     assert [line.text for line in read_output(text)] == text.split("\n\n")

@@ -16,10 +16,10 @@ SUMMARY = {"role": "user", "content": "So far: naïve 旅行 \ud83d, and a tab\t
 RECORD = Record(
     key="k",
     boundary=7,
-    head=(SUMMARY, 2, 5, None, {"role": "assistant", "content": "."}),
+    view=(SUMMARY, 2, 5, None, {"role": "assistant", "content": "."}),
     digest="d",
     last="l",
-    folded_user=4,
+    compacted_user=4,
 )
 
 
@@ -34,7 +34,7 @@ def test_bytes_in_a_message_come_back_as_bytes() -> None:
         "role": "user",
         "content": [{"image": {"format": "png", "source": {"bytes": b"\x89PNG\x00"}}}],
     }
-    record = replace(RECORD, head=(message,))
+    record = replace(RECORD, view=(message,))
     assert Record.from_json(record.to_json()) == record
 
 
@@ -46,7 +46,7 @@ def sealed(data: object) -> str:
 
 
 GOOD = json.loads(RECORD.to_json().split(" ", 2)[2])
-REQUIRED = ("key", "boundary", "head", "digest", "last")
+REQUIRED = ("key", "boundary", "view", "digest", "last")
 VERSION = int(RECORD.to_json().split(" ", 1)[0])
 
 
@@ -88,7 +88,7 @@ def test_no_changed_byte_goes_unnoticed() -> None:
     ids=["object", "number as key", "marked bytes", "set", "list"],
 )
 def test_a_message_that_would_not_come_back_has_no_text(message: Any) -> None:
-    record = replace(RECORD, head=(message,))
+    record = replace(RECORD, view=(message,))
     try:
         text = record.to_json()
     except Unencodable:
@@ -109,6 +109,6 @@ def test_a_message_that_would_not_come_back_has_no_text(message: Any) -> None:
     ids=lambda value: type(value).__name__ if not isinstance(value, int) else "",
 )
 def test_the_size_counts_what_is_kept_alive(content: Any, least: int) -> None:
-    small = replace(RECORD, head=({"role": "user", "content": ""},))
-    large = replace(RECORD, head=({"role": "user", "content": content},))
+    small = replace(RECORD, view=({"role": "user", "content": ""},))
+    large = replace(RECORD, view=({"role": "user", "content": content},))
     assert least <= footprint(large) - footprint(small) <= 4 * least

@@ -99,44 +99,32 @@ def test_a_reply_cut_off_after_a_few_tokens_may_have_had_no_room(
     assert detect_in_reply(reply) == (None if written is None else likely)
 
 
-QUIET: dict[str, dict[str, Any]] = {
-    "openai": {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": None},
-    "responses": {
-        "object": "response",
-        "status": "completed",
-        "output": [{"type": "message", "content": [{"type": "output_text", "text": "x"}]}],
-    },
-    "anthropic": {
-        "type": "message",
-        "content": [{"type": "text", "text": "x"}],
-        "stop_reason": "end_turn",
-    },
-    "gemini": {"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}]},
-    "bedrock": {"output": {"message": {"content": [{"text": "x"}]}}, "stopReason": "end_turn"},
-    "ollama": {"message": {"role": "assistant", "content": "x"}, "done": True},
-    "own": {"answer": "x"},
-}
+CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+QUIET = [
+    {"choices": [{"message": message, "finish_reason": finish}], "usage": None}
+    for message, finish in (
+        ({"content": "x"}, "stop"),
+        ({"content": None, "tool_calls": [CALL]}, "tool_calls"),
+    )
+]
 
 
-@pytest.mark.parametrize("name", [name for name in QUIET if name != "ollama"])  # It always counts.
-def test_a_quiet_reply_without_usage_is_neither_searched_for_an_error_nor_for_usage(
-    name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("reply", QUIET)
+def test_a_chat_completion_that_answers_is_not_searched(
+    reply: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each search takes ten to thirty microseconds; a quiet call may take one."""
     searched: list[str] = []
     monkeypatch.setattr("compacter.messages.refusals._detect", lambda _: searched.append("error"))
     monkeypatch.setattr("compacter.messages.replies.first", lambda *_: searched.append("usage"))
+    completion = Compacter().wrap(lambda messages: reply)
 
-    def answer(messages: list[dict[str, str]]) -> dict[str, Any]:
-        return QUIET[name]
-
-    completion = Compacter().wrap(answer)
-    assert completion(messages=[{"role": "user", "content": "x"}]) is QUIET[name]
+    assert completion(messages=[{"role": "user", "content": "x"}]) is reply
     assert searched == []
 
 
 def test_a_reply_of_ollama_with_counts_is_searched_for_them() -> None:
-    reply = {**QUIET["ollama"], "prompt_eval_count": 7, "eval_count": 2}
+    reply = {"message": {"content": "x"}, "done": True, "prompt_eval_count": 7, "eval_count": 2}
     compacter = Compacter()
     compacter.wrap(lambda messages: reply)(messages=[{"role": "user", "content": "x"}])
     assert compacter._state.last_reply is not None

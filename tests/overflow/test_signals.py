@@ -65,11 +65,6 @@ def test_what_repeats_the_request_is_left_out(body: object) -> None:
     assert "too long" not in signals_of(body).text
 
 
-@pytest.mark.parametrize(("size", "read"), [(1_000, True), (1_001, False)])
-def test_a_short_text_under_the_name_of_an_input_is_read(size: int, *, read: bool) -> None:
-    assert bool(signals_of({"input": "x" * size}).text) is read
-
-
 def test_a_number_is_told_with_its_name_unless_it_is_a_code() -> None:
     body = {"n_prompt": 9000, "a": {"b": "c"}, "n_ctx": 8192, "code": 7, "ok": True}
 

@@ -15,7 +15,7 @@ from tests.overflow.test_messages import read
 from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals, signals_of
 from compacter.overflow.statements import Verdict
-from compacter.overflow.table import Row, Table, default_table
+from compacter.overflow.table import Row, Patterns, default_table
 from compacter.overflow.table import rows as all_rows
 from compacter.overflow.text import normalise
 
@@ -28,7 +28,7 @@ BESIDE = {"other code", "busy type", "other type"}
 rows = pytest.mark.parametrize("row", ROWS, ids=[row.label for row in ROWS])
 
 
-def verdict(row: Row, table: Table) -> Verdict:
+def verdict(row: Row, table: Patterns) -> Verdict:
     named = {
         "type": Signals(types=(row.sample,)),
         "other code": Signals(CLEAR, codes=frozenset((row.sample.lower(),))),
@@ -58,9 +58,9 @@ def test_the_sample_of_a_row_is_judged_rightly_and_without_the_row_wrongly(row: 
     assert is_right(row, found), f"{row.sample!r} is judged as {found}"
 
     others = [other for other in ROWS if other.meaning == row.meaning and other is not row]
-    table = Table(ROWS)
+    table = Patterns(ROWS)
     table.update(default_table())
-    table[row.meaning] = Table(others)[row.meaning] if others else re.compile(r"(?!)")
+    table[row.meaning] = Patterns(others)[row.meaning] if others else re.compile(r"(?!)")
 
     found = verdict(row, table)
 

@@ -120,10 +120,3 @@ def test_a_fallbacks_refusal_behind_the_first_models_rate_limit(why: str) -> Non
     limit = detect_token_limit(RateLimitError(FALLBACK.format(why)))
     assert limit is not None
     assert (limit.limit, limit.requested) == (8192, 14138)
-
-
-def test_a_code_that_the_body_repeats_is_not_the_first_models_error() -> None:
-    words = "The context window takes at most 8000 tokens, but your messages amount to 9000 tokens."
-    code = RateLimitError.code
-    body = {"error": {"message": words, "type": code, "code": code}}
-    assert detect_token_limit(RateLimitError(f"Error code: 429 - {body}", body)) is None

@@ -137,7 +137,7 @@ STORE = [
 ]
 
 
-def stands(record: gate.Record, text: str) -> bool:
+def stands(record: gate.Transcript, text: str) -> bool:
     return not gate.fault(Reply(text), 10**9, INSTRUCTION, record)
 
 
@@ -155,7 +155,7 @@ def heads(data: Path) -> dict[str, str]:
 
 def test_garbage_stands_for_none_of_the_long_real_conversations(heads: dict[str, str]) -> None:
     """Each text for at most one in ninety: an apology in a talk full of apologies is one."""
-    records = [gate.Record([head]) for head in heads.values() if len(head) >= 4_000]
+    records = [gate.Transcript([head]) for head in heads.values() if len(head) >= 4_000]
     most = -(-len(records) // 90)
     for row in GARBAGE:
         standing = sum(stands(record, row["text"]) for record in records)
@@ -164,7 +164,7 @@ def test_garbage_stands_for_none_of_the_long_real_conversations(heads: dict[str,
 
 def test_garbage_hardly_ever_stands_for_a_short_real_conversation(heads: dict[str, str]) -> None:
     for size in (1_000, 2_000):
-        records = [gate.Record([head[:size]]) for head in heads.values() if len(head) >= size]
+        records = [gate.Transcript([head[:size]]) for head in heads.values() if len(head) >= size]
         standing = sum(stands(record, row["text"]) for record in records for row in GARBAGE)
         assert standing <= len(records) * len(GARBAGE) // 60
 
@@ -174,21 +174,22 @@ def test_short_summaries_of_real_conversations_stand(heads: dict[str, str]) -> N
     refused = [
         row
         for row in SUMMARIES
-        if row["names"] and not stands(gate.Record([heads[row["conversation"]]]), row["summary"])
+        if row["names"]
+        and not stands(gate.Transcript([heads[row["conversation"]]]), row["summary"])
     ]
     assert not refused
 
 
 @pytest.mark.parametrize("language", TALKS)
 def test_in_any_script_summaries_stand_and_garbage_does_not(language: str) -> None:
-    record = gate.Record([TALKS[language]["talk"]])
+    record = gate.Transcript([TALKS[language]["talk"]])
     assert all(stands(record, text) for text in TALKS[language]["summaries"])
     assert not [text for text in TALKS[language]["garbage"] if stands(record, text)]
 
 
 @pytest.mark.parametrize("row", GARBAGE, ids=lambda row: f"{row['kind']} {row['text'][:12]!r}")
 def test_garbage_does_not_stand_for_a_made_up_talk(row: dict[str, str]) -> None:
-    assert not stands(gate.Record(STORE), row["text"])
+    assert not stands(gate.Transcript(STORE), row["text"])
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_garbage_does_not_stand_for_a_made_up_talk(row: dict[str, str]) -> None:
     ],
 )
 def test_a_short_or_plain_summary_of_it_does(text: str) -> None:
-    assert stands(gate.Record(STORE), text)
+    assert stands(gate.Transcript(STORE), text)
 
 
 @pytest.mark.parametrize(
@@ -219,16 +220,16 @@ def test_a_short_or_plain_summary_of_it_does(text: str) -> None:
     ],
 )
 def test_a_tool_call_as_text_is_refused_whatever_it_names(text: str) -> None:
-    fault = gate.fault(Reply(text), 10_000, INSTRUCTION, gate.Record(STORE))
+    fault = gate.fault(Reply(text), 10_000, INSTRUCTION, gate.Transcript(STORE))
     assert fault == "the summarizer called a tool"
 
 
 def test_nothing_is_compared_with_a_record_without_words() -> None:
-    assert stands(gate.Record(["x" * 900, "7 8 9"]), "They talked.")
+    assert stands(gate.Transcript(["x" * 900, "7 8 9"]), "They talked.")
 
 
 def test_a_name_alone_is_no_summary() -> None:
-    record = gate.Record(
+    record = gate.Transcript(
         ["We meet Ottilie at the harbour, and Ottilie brings ropes and sails."] * 6
     )
     assert not stands(record, "Ottilie")
@@ -336,13 +337,13 @@ HOSTILE = [
         "sk-",
     ),
 ]
-RECORD = gate.Record(STORE)
+RECORD = gate.Transcript(STORE)
 READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
     "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
     "fault": lambda text: gate.fault(Reply(text), 10**9, INSTRUCTION, RECORD),
-    "record": lambda text: gate.Record([text]),
+    "record": lambda text: gate.Transcript([text]),
     "clean": gate.clean,
     "think": lambda text: gate.clean(f"<think>{text}"),
     "kept": lambda text: kept.keep(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
+from compacter.effects import Ask
 from compacter.lines.head import Head
 from compacter.messages.parts import Part
 from compacter.messages.replies import Reply
@@ -18,18 +18,9 @@ FIRST = "Count the crates in all store rooms, please, and never open one."
 STORY = "Crates in store rooms are counted."
 
 
-class Asked(NamedTuple):
-    """A request of the writer to a model."""
-
-    messages: Sequence[Any]
-    tokens: int
-    prefix: Sequence[Any] | None
-    piece: int = 1
-    pieces: int = 1
-
-    @property
-    def prompt(self) -> str:
-        return str(self.messages[0]["content"])
+def shown(ask: Ask) -> str:
+    """The prompt of a request to the model."""
+    return ask.messages[0]["content"]
 
 
 class TooLongError(Exception):
@@ -55,7 +46,6 @@ def head(count: int = 40, prior: Summary | None = None) -> Head:
 def writer(**options: Any) -> Writer:
     defaults: dict[str, Any] = {
         "head": head(),
-        "ask": Asked,
         "prefix": None,
         "detect": detect,
         "size": 4_000,
@@ -70,7 +60,7 @@ def writer(**options: Any) -> Writer:
     return Writer(**{**defaults, **options})
 
 
-def written(made: Writer, *answers: str | Reply | Exception) -> tuple[Summary, list[Asked]]:
+def written(made: Writer, *answers: str | Reply | Exception) -> tuple[Summary, list[Ask]]:
     """The summary, and all that was asked; the last answer is given again."""
     flow = made.write()
     asked = [next(flow)]
@@ -89,35 +79,35 @@ class TestWhatIsAsked:
     def test_is_the_whole_head_once_with_the_tokens_of_the_text(self) -> None:
         summary, asked = written(writer(), STORY)
         assert summary.story == STORY
-        assert [each.tokens for each in asked] == [200]
-        assert all(f"Store room {number} has" in asked[0].prompt for number in range(1, 40))
+        assert [each.max_tokens for each in asked] == [200]
+        assert all(f"Store room {number} has" in shown(asked[0]) for number in range(1, 40))
         assert asked[0].pieces == 1
-        assert "in at most 60 words" in asked[0].prompt
+        assert "in at most 60 words" in shown(asked[0])
 
     def test_comes_with_the_story_so_far_or_else_the_lines_so_far(self) -> None:
-        for prior, shown in (
+        for prior, text in (
             (Summary("Doors were shut.", quoted="User: hi"), "Doors were shut."),
             (Summary(quoted="User: shut doors"), "User: shut doors"),
         ):
             _, asked = written(writer(head=head(prior=prior)), STORY)
-            assert f"<earlier_summary>\n {shown}\n" in asked[0].prompt
+            assert f"<earlier_summary>\n {text}\n" in shown(asked[0])
 
     def test_at_the_end_of_the_conversation_is_the_instruction_alone(self) -> None:
         prefix = [{"role": "user", "content": FIRST}]
         summary, asked = written(writer(prefix=prefix), STORY)
         assert summary.story == STORY
         assert asked[0].prefix == prefix
-        assert "Store room 1 has" not in asked[0].prompt
+        assert "Store room 1 has" not in shown(asked[0])
 
     def test_there_is_followed_by_the_transcript_if_the_answer_is_no_summary(self) -> None:
         summary, asked = written(writer(prefix=[{"role": "user", "content": FIRST}]), "ok", STORY)
         assert summary.story == STORY
         assert asked[1].prefix is None
-        assert "Store room 1 has" in asked[1].prompt
+        assert "Store room 1 has" in shown(asked[1])
 
     def test_is_the_programs_own_prompt(self) -> None:
         _, asked = written(writer(template="Shorten: {history}."), STORY)
-        assert asked[0].prompt.startswith("Shorten: <transcript>\n")
+        assert shown(asked[0]).startswith("Shorten: <transcript>\n")
 
 
 class TestASecondTry:
@@ -125,13 +115,13 @@ class TestASecondTry:
         summary, asked = written(writer(), "I'm sorry, but I can't help with that.", STORY)
         assert summary.story == STORY
         assert len(asked) == 2
-        assert "in at most 30 words" in asked[1].prompt
-        assert [each.tokens for each in asked] == [200, 200]
+        assert "in at most 30 words" in shown(asked[1])
+        assert [each.max_tokens for each in asked] == [200, 200]
 
     @pytest.mark.parametrize("answer", ["", Reply("Crates and", finish="length")])
     def test_has_four_times_the_tokens_after_one_that_spent_them(self, answer: Any) -> None:
         _, asked = written(writer(), answer, STORY)
-        assert [each.tokens for each in asked] == [200, 800]
+        assert [each.max_tokens for each in asked] == [200, 800]
 
     def test_is_the_last_one(self) -> None:
         with pytest.raises(NoSummaryError, match="has nothing of the conversation"):
@@ -195,7 +185,7 @@ class TestALongAnswer:
         summary, asked = written(writer(), self.LONG, STORY)
         assert summary.story == STORY
         assert len(asked) == 2
-        assert f"<earlier_summary>\n {self.LONG}" in asked[1].prompt
+        assert f"<earlier_summary>\n {self.LONG}" in shown(asked[1])
 
     def test_that_becomes_no_shorter_stays_as_it_was(self) -> None:
         summary, _ = written(writer(), self.LONG, f"{self.LONG} And more of the crates.")
@@ -218,17 +208,17 @@ class TestAHeadThatIsTooLongForTheModel:
         summary, asked = written(made, *(f"Store rooms, part {n} of crates." for n in range(30)))
         assert made.chunks == len(asked) > 2
         assert [each.piece for each in asked] == list(range(1, len(asked) + 1))
-        assert all(len(each.prompt) < 2_000 * 4 for each in asked)
+        assert all(len(shown(each)) < 2_000 * 4 for each in asked)
         for number in range(1, 200):
-            assert sum(f"Store room {number} has" in each.prompt for each in asked) == 1
-        assert "part 0 of crates" in asked[1].prompt
+            assert sum(f"Store room {number} has" in shown(each) for each in asked) == 1
+        assert "part 0 of crates" in shown(asked[1])
         assert summary.story.endswith(f"part {len(asked) - 1} of crates.")
 
     def test_is_split_by_the_limit_that_a_refusal_states(self) -> None:
         made = writer(head=head(200), size=15_000)
         _, asked = written(made, TooLongError(1_000), STORY)
-        assert len(asked[0].prompt) > 12_000
-        assert max(len(each.prompt) for each in asked[1:]) < 1_000 * 4
+        assert len(shown(asked[0])) > 12_000
+        assert max(len(shown(each)) for each in asked[1:]) < 1_000 * 4
 
     def test_is_not_asked_for_at_the_end_of_the_conversation(self) -> None:
         prefix = [{"role": "user", "content": FIRST}]
@@ -240,12 +230,12 @@ class TestAHeadThatIsTooLongForTheModel:
         _, asked = written(made, "", STORY)
         assert asked[0].pieces == 1
         assert asked[1].pieces > 1
-        assert asked[1].tokens >= 2 * asked[0].tokens
+        assert asked[1].max_tokens >= 2 * asked[0].max_tokens
 
     def test_is_halved_by_one_that_states_none(self) -> None:
         made = writer(head=head(200), size=15_000)
         _, asked = written(made, TooLongError(), STORY)
-        sizes = [len(each.prompt) for each in asked]
+        sizes = [len(shown(each)) for each in asked]
         assert max(sizes[1:]) < 0.7 * sizes[0]
 
     def test_has_lines_for_each_piece_without_an_answer(self) -> None:

@@ -10,13 +10,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import copy_client, set_method, unbound
+from compacter.clients.copying import copy_client, replace_method, set_method, unbound
 from compacter.clients.nested import Nested
 from compacter.messages.fields import dig, field
 from compacter.messages.format import Message
@@ -117,26 +117,23 @@ def wrap_client(state: State, client: T) -> T:
 
 
 def _patch(state: State, client: Any) -> None:
-    def server() -> str:
-        return f"bedrock-runtime {client.meta.endpoint_url}"
-
-    create = unbound(client, "converse")
-    stream = unbound(client, "converse_stream")
-    binding = Converse(wire_format="bedrock", summary_function=create, server=server)
-    set_method(client, "converse", wrap_function(state, create, binding))
-    set_method(client, "converse_stream", _wrap_stream(state, stream, binding, "stream"))
-    invoke = unbound(client, "invoke_model")
-    bodied = Invoke(
+    create, invoke = (unbound(client, name) for name in ("converse", "invoke_model"))
+    server = partial(_server, client)
+    converse = Converse(wire_format="bedrock", summary_function=create, server=server)
+    body = Invoke(
         wire_format="anthropic",
         messages_param="body",
         summary_function=_answering(invoke),
         server=server,
     )
-    set_method(client, "invoke_model", wrap_function(state, invoke, bodied))
-    stream = unbound(client, "invoke_model_with_response_stream")
-    set_method(
-        client, "invoke_model_with_response_stream", _wrap_stream(state, stream, bodied, "body")
-    )
+    replace_method(state, client, "converse", converse)
+    _wrap_stream(state, client, "converse_stream", converse, "stream")
+    replace_method(state, client, "invoke_model", body)
+    _wrap_stream(state, client, "invoke_model_with_response_stream", body, "body")
+
+
+def _server(client: Any) -> str:
+    return f"bedrock-runtime {client.meta.endpoint_url}"
 
 
 def _answering(invoke: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,10 +167,9 @@ class Events:
         self.stream.close()
 
 
-def _wrap_stream(
-    state: State, function: Callable[..., Any], binding: Binding, member: str
-) -> Callable[..., Any]:
-    """Wrap a method whose reply has an event stream as one of its members."""
+def _wrap_stream(state: State, client: Any, name: str, binding: Binding, member: str) -> None:
+    """Replace a method whose reply has an event stream as one of its members."""
+    function = unbound(client, name)
 
     def opened(*args: Any, **kwargs: Any) -> Any:
         reply = function(*args, **kwargs)
@@ -192,7 +188,7 @@ def _wrap_stream(
         with_special_methods(events.stream, {"__iter__": _iterate})
         return events.reply
 
-    return stream_method
+    set_method(client, name, stream_method)
 
 
 def _iterate(self: Any) -> Any:

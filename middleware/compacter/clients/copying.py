@@ -21,7 +21,9 @@ from itertools import chain
 from types import MemberDescriptorType, MethodType
 from typing import Any, TypeVar
 
-from compacter.call.wrap import OWN_OPTIONS
+from compacter.call.arguments import Binding
+from compacter.call.state import State
+from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 T = TypeVar("T")
@@ -97,6 +99,14 @@ def unbound(owner: Any, name: str) -> Callable[..., Any]:
         return method(*args, **kwargs)
 
     return call
+
+
+def replace_method(state: State, owner: Any, name: str, binding: Binding) -> None:
+    """Replace a method of an object by one that compacts."""
+    function = unbound(owner, name)
+    set_method(
+        owner, name, wrap_function(state, function, binding, asynchronous=is_awaited(function))
+    )
 
 
 def take_options(owner: Any, name: str, twin: Callable[[Any, object], Any]) -> None:

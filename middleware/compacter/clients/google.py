@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, wraps
 from typing import Any
 
 from compacter.call.arguments import Args, Arguments, Binding, Options
 from compacter.call.state import State
-from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
     Copies,
     copy_client,
     copy_part,
-    is_awaited,
     preset,
+    replace_method,
     set_method,
     take_options,
     unbound,
@@ -105,7 +104,7 @@ def _chats(client: Any) -> Any:
     chats = super(kind, client).chats
     create = unbound(chats, "create")
 
-    @functools.wraps(create)
+    @wraps(create)
     def create_chat(*args: Any, **kwargs: Any) -> Any:
         chat = create(*args, **kwargs)
         for name in ("send_message", "send_message_stream"):
@@ -147,30 +146,20 @@ def _patch(state: State, models: Any) -> None:
     The public method may call the user's functions (automatic function calling), which a retry
     would call twice.
     """
-
-    def server() -> str:
-        client = field(models, "_api_client")
-        places = ("vertexai", "project", "location")
-        options = field(client, "_http_options")
-        return " ".join(
-            (
-                "google.genai",
-                str(field(options, "base_url")),
-                *(str(field(client, place)) for place in places),
-            )
-        )
-
-    create = unbound(models, _INNER[0])
+    binding = Contents(
+        wire_format="gemini",
+        messages_param="contents",
+        summary_function=unbound(models, _INNER[0]),
+        server=partial(_server, models),
+    )
     for name in _INNER:
-        function = unbound(models, name)
-        binding = Contents(
-            wire_format="gemini",
-            messages_param="contents",
-            summary_function=create,
-            server=server,
-        )
-        set_method(
-            models, name, wrap_function(state, function, binding, asynchronous=is_awaited(function))
-        )
+        replace_method(state, models, name, binding)
     for name in METHODS:
         take_options(models, name, _twin)
+
+
+def _server(models: Any) -> str:
+    client = field(models, "_api_client")
+    base_url = field(field(client, "_http_options"), "base_url")
+    places = (field(client, name) for name in ("vertexai", "project", "location"))
+    return " ".join(map(str, ("google.genai", base_url, *places)))

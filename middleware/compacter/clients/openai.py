@@ -7,10 +7,10 @@ own methods.
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -34,7 +34,7 @@ from compacter.clients.copying import (
 from compacter.clients.raw import looking_into_raw, parsing, without_raw
 from compacter.errors import add_note
 from compacter.events import CompactionEvent
-from compacter.messages.fields import field, listed
+from compacter.messages.fields import field, listed, word
 from compacter.messages.format import FormatName, Message
 from compacter.messages.replies import Reply, usage_of
 from compacter.runtime.io import IO
@@ -167,10 +167,7 @@ def patched(
     if not found:
         return None
 
-    def again(made: T) -> T | None:
-        return patched(state, made, methods, output_param=output_param)
-
-    keep_wrapping(copy, COPIES, again)
+    keep_wrapping(copy, COPIES, partial(patched, state, methods=methods, output_param=output_param))
     return copy
 
 
@@ -184,16 +181,15 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
         bound = bind(function)
         if bound is None:
             continue
+        own = {member.name: getattr(bound, member.name) for member in fields(bound)}
         binding = replace(
-            method.binding(
-                **{member.name: getattr(bound, member.name) for member in fields(bound)}
-            ),
+            method.binding(**own),
             wire_format=method.wire_format,
             output_param=output_param if method.wire_format == "openai" else "",
             summary_function=parsing(unbound(resource, method.summary_method or method.name)),
             provider_function=_compacting(resource, method),
             vendors=True,
-            server=server_of(resource),
+            server=partial(server_of, resource),
         )
         if method.name != "stream":
             function = looking_into_raw(function)
@@ -206,8 +202,8 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
             function = unbound(resource, name)
             if name == "tool_runner" and "thread" in inspect.signature(function).parameters:
                 # Anthropic's sends only new messages by default, and they could not be compacted.
-                set_method(resource, name, _with_defaults(function, thread=False))
-            take_options(resource, name, functools.partial(_twin, methods[0].path, tuple(made)))
+                set_method(resource, name, partial(function, thread=False))
+            take_options(resource, name, partial(_twin, methods[0].path, tuple(made)))
     return bool(made)
 
 
@@ -215,16 +211,6 @@ def _compacting(resource: Any, method: Method) -> Function | None:
     """Return the method of a resource that has the provider compact messages, if it has one."""
     name = _COMPACTS.get(method.wire_format, "")
     return parsing(unbound(resource, name)) if hasattr(resource, name) else None
-
-
-def _with_defaults(function: Function, **defaults: object) -> Function:
-    """Return the function with other values for arguments that a call leaves out."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **{**defaults, **kwargs})
-
-    return call
 
 
 def _twin(path: tuple[str, ...], names: tuple[str, ...], resource: Any, options: object) -> Any:
@@ -235,21 +221,17 @@ def _twin(path: tuple[str, ...], names: tuple[str, ...], resource: Any, options:
     return preset(twin, resource, names, options)
 
 
-def server_of(resource: Any) -> Callable[[], str]:
-    """Return a function that returns what identifies a resource's server: the type of the client,
-    its base URL, and Anthropic's betas in its headers, which can mean another context window. The
-    base URL can change at any time.
+def server_of(resource: Any) -> str:
+    """Return what identifies a resource's server: the type of the client, its base URL, and
+    Anthropic's betas in its headers, which can mean another context window. The base URL can change
+    at any time.
     """
-
-    def server() -> str:
-        client = vars(resource).get("_client")
-        kind = type(client)
-        headers = getattr(client, "_custom_headers", None) or {}
-        betas = [str(headers[name]) for name in headers if name.lower() == "anthropic-beta"]
-        parts = (f"{kind.__module__}.{kind.__qualname__}", str(getattr(client, "base_url", "")))
-        return " ".join((*parts, *betas))
-
-    return server
+    client = vars(resource).get("_client")
+    kind = type(client)
+    headers = getattr(client, "_custom_headers", None) or {}
+    betas = [str(headers[name]) for name in headers if name.lower() == "anthropic-beta"]
+    parts = (f"{kind.__module__}.{kind.__qualname__}", str(getattr(client, "base_url", "")))
+    return " ".join((*parts, *betas))
 
 
 # -- responses that continue a stored response -----------------------------------------------------
@@ -288,34 +270,27 @@ def compacting(state: State, function: Function) -> Function:
         return function
 
     async def continued(io: IO, resource: Any, /, *args: Any, **kwargs: Any) -> Any:
-        send = functools.partial(function, resource, *args)
+        send = partial(function, resource, *args)
         first = await attempt(io, state, send, kwargs)
         if first.token_limit is None:
             return first.raw
+        former = kwargs["previous_response_id"]
+        had = f"asked the server to compact its history, and {_NAME}"
         try:
-            compacted = await io.call(resource.compact, **_request(kwargs, resource.compact))
+            shared = _shared(kwargs, resource.compact)
+            compacted = await io.call(resource.compact, **shared, previous_response_id=former)
+            await Performer(state=state, io=io).emit(_event(state, kwargs, compacted))
+            had = f"had the server compact its history ({_NAME}), and the request"
+            had += " that went on from there"
+            items = [*listed(field(compacted, "output")), *_items(kwargs)]
+            waiting = _ids(items, "_output") - _ids(items, "_call")
+            last = await io.call(resource.retrieve, former) if waiting else None
+            kept = {name: kwargs[name] for name in kwargs if name != "previous_response_id"}
+            kept["input"] = [*listed(field(compacted, "output")), *_calls(last, waiting)]
+            kept["input"] += _items(kwargs)
+            second = await attempt(io, state, send, kept)
         except Exception as error:  # noqa: BLE001 - the first refusal is raised instead
-            return _given_up(
-                first,
-                (
-                    f"asked the server to compact its history, and {_NAME} failed: "
-                    f"{type(error).__name__}"
-                ),
-            )
-        await Performer(state=state, io=io).emit(_event(state, kwargs, compacted))
-        had = f"had the server compact its history ({_NAME}), and the request"
-        try:
-            waiting = _waiting(kwargs, compacted)
-            last = (
-                await io.call(resource.retrieve, kwargs["previous_response_id"])
-                if waiting
-                else None
-            )
-            second = await attempt(
-                io, state, send, _continue_call(kwargs, compacted, _calls(last, waiting))
-            )
-        except Exception as error:  # noqa: BLE001 - as above
-            return _given_up(first, f"{had} that went on from there failed: {type(error).__name__}")
+            return _given_up(first, f"{had} failed: {type(error).__name__}")
         dropped = first if second.token_limit is None else second
         if dropped.raw is not None:
             await streams.close(io, dropped.raw)
@@ -345,11 +320,6 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
         return Reply(token_limit=limit, error=error)
 
 
-def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
-    shared = _shared(kwargs, compact)
-    return {**shared, "previous_response_id": kwargs["previous_response_id"]}
-
-
 def _shared(kwargs: Options, compact: Function) -> dict[str, Any]:
     """Return the arguments of a call that ``responses.compact`` takes too."""
     known = inspect.signature(compact).parameters
@@ -360,46 +330,31 @@ def _shared(kwargs: Options, compact: Function) -> dict[str, Any]:
     }
 
 
-def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
-    """Return the ids of results in the new items whose calls are neither there nor in the compacted
-    items.
-    """
+def _items(kwargs: Options) -> Sequence[Any]:
+    """Return the new items of a call."""
     new = kwargs.get("input")
-    items = [
-        *listed(field(compacted, "output")),
-        *(listed(new) if not isinstance(new, str) else ()),
-    ]
-    answered, called = (
-        {field(item, "call_id") for item in items if str(field(item, "type")).endswith(ending)}
-        for ending in ("_output", "_call")
-    )
-    return frozenset(answered - called - {None})
+    return [{"role": "user", "content": new}] if isinstance(new, str) else listed(new)
 
 
-def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
+def _ids(items: Iterable[Any], ending: str) -> set[Any]:
+    """Return the ids of the calls, or of their results, among these items."""
+    ids = (field(item, "call_id") for item in items if word(item, "type").endswith(ending))
+    return {*filter(None, ids)}
+
+
+def _calls(response: object, waiting: set[Any]) -> list[Any]:
     """Return the unanswered calls of the last response, with the reasoning that belongs to them.
 
     Raises ``LookupError`` if a call is missing, because its result could not be sent.
     """
     items = listed(field(response, "output"))
-    calls = [item for item in items if field(item, "call_id") in waiting]
-    if not waiting <= {field(item, "call_id") for item in calls}:
+    if not waiting <= _ids(items, "_call"):
         raise LookupError("a call that waits for its result is not in the last response")
-    return (
-        [item for item in items if item in calls or field(item, "type") == "reasoning"]
-        if calls
-        else []
-    )
-
-
-def _continue_call(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str, Any]:
-    """Return the call with the compacted history before the new items, without the reference to the
-    old response.
-    """
-    new = kwargs.get("input")
-    items = [{"role": "user", "content": new}] if isinstance(new, str) else listed(new)
-    kept = {name: value for name, value in kwargs.items() if name != "previous_response_id"}
-    return {**kept, "input": [*listed(field(compacted, "output")), *calls, *items]}
+    return [
+        item
+        for item in items
+        if waiting and (field(item, "call_id") in waiting or word(item, "type") == "reasoning")
+    ]
 
 
 def _event(state: State, kwargs: Options, compacted: object) -> CompactionEvent:

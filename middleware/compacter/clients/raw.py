@@ -7,6 +7,7 @@ A response that says "too long" gets the token limit as an attribute ``error``, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,10 +31,7 @@ def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def asks_for_raw(kwargs: Options) -> bool:
     """Return whether a call was made with ``with_raw_response`` or ``with_streaming_response``."""
-    headers = kwargs.get("extra_headers")
-    return isinstance(headers, Mapping) and any(
-        value and str(name).lower() == _RAW for name, value in headers.items()
-    )
+    return without_raw(kwargs) is not kwargs
 
 
 def parsing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,19 +39,21 @@ def parsing(function: Callable[..., Any]) -> Callable[..., Any]:
     a raw one.
     """
 
-    async def call(io: IO, *args: Any, **kwargs: Any) -> Any:
-        return await io.call(function, *args, **without_raw(kwargs))
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **without_raw(kwargs))
 
-    return divert(function, asks_for_raw, call)
+    return call
 
 
-def without_raw(kwargs: Options) -> dict[str, Any]:
-    """Return a call's options without the header of ``with_raw_response``."""
+def without_raw(kwargs: Options) -> Options:
+    """Return a call's options without the header of ``with_raw_response``; the options themselves
+    if they have none.
+    """
     headers = kwargs.get("extra_headers")
-    if not isinstance(headers, Mapping):
-        return {**kwargs}
-    kept = {name: value for name, value in headers.items() if str(name).lower() != _RAW}
-    return {**kwargs, "extra_headers": kept}
+    names = headers if isinstance(headers, Mapping) else ()
+    kept = {name: headers[name] for name in names if str(name).lower() != _RAW}
+    return kwargs if len(kept) == len(names) else {**kwargs, "extra_headers": kept}
 
 
 async def _mark(io: IO, reply: Any) -> Any:

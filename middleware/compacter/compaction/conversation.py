@@ -88,21 +88,12 @@ class Conversation:
             last = bytes(self.kinds).rfind(Kind.USER, 0, last)
         self.last_user = last if last >= 0 else None
         """Index of the last genuine user message, not a summary message or a filler."""
-        staying = {at for at, kind in enumerate(self.kinds) if kind in _STAYING}
-        for index in (*pinned, last, native if is_ahead else -1):
-            if index >= 0 and index not in self.restored:
-                staying.update(range(*self.step(index)))
-        if is_ahead:
-            # Summary messages before the provider's compaction are not read any more.
-            texts = enumerate(map(format.plain_text, messages[:native]))
-            staying.update(at for at, text in texts if summary_message.parse(text or "") is None)
+        staying = self._staying(native if is_ahead else None)
         self.protected = tuple(index in staying for index in range(count))
         """Whether each message must be kept: system messages, messages of another format, the
         provider's own compaction and all before it but summary messages, pinned messages, the last
         user message, and the other messages of their steps."""
-        free = (
-            0 if stays else size for stays, size in zip(self.protected, self.sizes, strict=True)
-        )
+        free = (size * (not stays) for stays, size in zip(self.protected, self.sizes, strict=True))
         self.heads = tuple(accumulate(free, initial=0))
         """For each index, the total size of the unprotected messages before it."""
         self.free = self.heads[-1]
@@ -124,6 +115,21 @@ class Conversation:
         if prior is None or self.protected[prior]:
             return 0
         return sum(self.sizes[index] for index in (prior, *self.restored))
+
+    def with_messages(
+        self, messages: Sequence[Message], *, takes_native: bool = False
+    ) -> Conversation:
+        """Return the conversation of other messages, with the pins, rules and parts of this one."""
+        wanted = {id(self.messages[index]) for index in self.pinned}
+        pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
+        return Conversation(
+            messages,
+            self.format,
+            pinned=pinned,
+            rules=self.rules,
+            earlier=self,
+            takes_native=takes_native,
+        )
 
     def step(self, index: int) -> tuple[int, int]:
         """Return the beginning and end of the step that contains this message, as a half-open
@@ -172,22 +178,17 @@ class Conversation:
     def _find_restored(self) -> tuple[int, ...]:
         """Return the indexes of the messages that a program has put back behind the summary."""
         form = self.format
-        prior = self.prior
-        text = None if prior is None else form.plain_text(self.messages[prior])
-        if prior is None or not text:
+        if self.prior is None:
             return ()
+        text = form.plain_text(self.messages[self.prior]) or ""
+        count = summary_message.count_restored(text)
         fillers = form.filler("user"), form.filler("assistant")
         # The newest message is the conversation's own.
-        places = range(prior + 1, len(self.messages) - 1)
+        places = range(self.prior + 1, len(self.messages) - 1)
         own = (index for index in places if self.messages[index] not in fillers)
-        found: list[int] = []
-
-        def contents(count: int) -> list[str]:
-            found.extend(islice(own, count))
-            return [content_of(self.messages[index], form) for index in found]
-
-        count = summary_message.count_restored(text, contents)
-        return tuple(found[:count])
+        found = tuple(islice(own, count))
+        contents = [content_of(self.messages[index], form) for index in found]
+        return found if summary_message.is_restored(text, contents) else ()
 
     def _kinds_here(self, read: Sequence[Kind]) -> tuple[Kind, ...]:
         """Return the kind of each message, by its index."""
@@ -207,6 +208,18 @@ class Conversation:
                 if kind is Kind.OTHER and field_of(self.messages[at], "role") is not None:
                     kinds[at] = Kind.UNKNOWN
         return tuple(kinds)
+
+    def _staying(self, native: int | None) -> set[int]:
+        """Return the indexes of the messages that must be kept; ``native`` is that of the
+        provider's own compaction, if it must be.
+        """
+        staying = {at for at, kind in enumerate(self.kinds) if kind in _STAYING}
+        for index in (*self.pinned, self.last_user, native):
+            if index is not None and index not in self.restored:
+                staying.update(range(*self.step(index)))
+        # Summary messages before the provider's compaction are not read any more.
+        texts = enumerate(map(self.format.plain_text, self.messages[: native or 0]))
+        return staying.union(at for at, text in texts if summary_message.parse(text or "") is None)
 
 
 def content_of(message: Message, format: MessageFormat) -> str:  # noqa: A002 - that is what it is
@@ -292,19 +305,31 @@ def check(
     gone = set(compress(range(len(before.messages)), before.protected)).difference(kept)
     faults = [f"message {index}, which must stay, is gone" for index in sorted(gone)]
     faults += _faults_of_new(before, messages, origins)
-    if alternate:
-        messages = with_fillers(before, messages, origins)
-    wanted = {id(before.messages[index]) for index in before.pinned}
-    pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
-    after = Conversation(messages, form, pinned=pinned, rules=before.rules, earlier=before)
+    after, faults_of_pairs = _read_result(before, messages, origins, alternate=alternate)
     # An English summary of a Chinese conversation has more characters, but far fewer bytes and
     # tokens.
     if after.size >= before.size and _bytes(after) >= MARGIN * _bytes(before):
         faults.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
+    return after, faults + faults_of_pairs
+
+
+def _read_result(
+    before: Conversation,
+    messages: Sequence[Message],
+    origins: Sequence[int | None],
+    *,
+    alternate: bool,
+) -> tuple[Conversation, list[str]]:
+    """Return a list that was made of ``before``, with fillers if roles must ``alternate``, and the
+    faults of its pairs of calls and results.
+    """
+    if alternate:
+        messages = with_fillers(before, messages, origins)
+    after = before.with_messages(messages)
     halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
         (half.what, half.call_id) for half in before.broken
     )
-    faults.extend(f"{what} {call_id!r}" for what, call_id in halves)
+    faults = [f"{what} {call_id!r}" for what, call_id in halves]
     if after.end < len(after.messages) and before.end == len(before.messages):
         faults.append("a call lost its results")
     return after, faults
@@ -357,20 +382,14 @@ def with_restored(
     ]
     if faults:
         return compacted, faults
-    contents = [content_of(message, form) for message in messages]
-    text = summary_message.with_restored(form.plain_text(compacted.messages[place]) or "", contents)
-    summary = form.with_blocks_before(text, form.blocks_before(compacted.messages[place]))
+    summary = compacted.messages[place]
+    text = summary_message.with_restored(
+        form.plain_text(summary) or "", [content_of(message, form) for message in messages]
+    )
+    summary = form.with_blocks_before(text, form.blocks_before(summary))
     whole = [*compacted.messages[:place], summary, *messages, *rest]
-    if alternate:
-        whole = with_fillers(compacted, whole, origins_of(compacted.messages, whole))
-    wanted = {id(compacted.messages[index]) for index in compacted.pinned}
-    pinned = [index for index, message in enumerate(whole) if id(message) in wanted]
-    after = Conversation(whole, form, pinned=pinned, rules=compacted.rules, earlier=compacted)
-    if len(after.broken) > len(compacted.broken) or (
-        after.end < len(whole) and compacted.end == len(compacted.messages)
-    ):
-        faults.append("a tool call lacks its result, or a result its call")
-    return after, faults
+    origins = origins_of(compacted.messages, whole)
+    return _read_result(compacted, whole, origins, alternate=alternate)
 
 
 def with_fillers(

@@ -47,15 +47,8 @@ def plan_compaction(plan: CompactionPlan) -> CompactionPlan:
     # too, if it is readable.
     is_helpless = not cut or plan.room < FRAME
     if is_helpless and read.messages and read.format.compacted(read.messages[read.start]):
-        read = Conversation(
-            read.messages,
-            read.format,
-            pinned=read.pinned,
-            rules=read.rules,
-            earlier=read,
-            takes_native=True,
-        )
-        plan = replace(plan, conversation=read)
+        plan = replace(plan, conversation=read.with_messages(read.messages, takes_native=True))
+        read = plan.conversation
         cut = cut_before(plan, first_unread(plan))
     unread = first_unread(plan)
     keeps_unread = unread < len(read.messages)
@@ -118,12 +111,11 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
     # A prior summary is always compacted, so its size does not count towards the ratio.
     aged = read.prior_size
     worth = min(_WORTH, read.free)
-    goal = max((read.free - aged) * plan.options.compact_ratio + aged, worth)
-    # Size that must be compacted even if ``preserve_recent_turns`` does not allow it.
-    least = worth if plan.is_required else 0
     tail = plan.sizes.largest_tail(plan.room, read.free, plan.reserved, plan.budget)
-    goal = max(goal, min(read.free - tail, read.free))
-    least = max(least, read.free - plan.sizes.longest_tail(plan.room))
+    share = (read.free - aged) * plan.options.compact_ratio + aged
+    goal = max(share, worth, min(read.free - tail, read.free))
+    # Size that must be compacted even if ``preserve_recent_turns`` does not allow it.
+    least = max(worth * plan.is_required, read.free - plan.sizes.longest_tail(plan.room))
     end = min(end, read.end)
     # The first boundary of a step at which the head is large enough, otherwise the last boundary.
     last = bisect_right(steps, end) - 1
@@ -134,15 +126,12 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
     turn = bytes(read.kinds).find(Kind.USER, cut, min(newest, end))
     if turn in steps and heads[turn] <= heads[cut] + read.free * _TURN_REST:
         cut = turn
-    if plan.options.preserve_recent_turns:
-        turns = [at for at, kind in enumerate(read.kinds) if kind is Kind.USER and at != read.prior]
-        begins = (read.step(turn)[0] for turn in turns[-plan.options.preserve_recent_turns :])
-        kept = next((begin for begin in begins if heads[begin] >= least), cut)
-        if kept < cut:
-            if least <= 0 and heads[kept] <= aged:
-                # No size is required, so compacting a prior summary again would gain nothing.
-                return 0
-            cut = kept
+    kept = _recent_turns(plan, least)
+    if kept < cut:
+        if least <= 0 and heads[kept] <= aged:
+            # No size is required, so compacting a prior summary again would gain nothing.
+            return 0
+        cut = kept
     if cut == len(read.kinds) and not any(read.protected):
         cut = newest  # At least one message stays.
     while heads[cut] <= aged:
@@ -152,3 +141,14 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
             return 0
         cut = steps[bisect_right(steps, cut)]
     return cut
+
+
+def _recent_turns(plan: CompactionPlan, least: int) -> int:
+    """Return the index at which the newest ``preserve_recent_turns`` begin, as many of them as
+    leave a head of the ``least`` size; the number of messages if there are none.
+    """
+    read = plan.conversation
+    count = plan.options.preserve_recent_turns
+    turns = [at for at, kind in enumerate(read.kinds) if kind is Kind.USER and at != read.prior]
+    begins = (read.step(turn)[0] for turn in turns[len(turns) - count :] if count)
+    return next((begin for begin in begins if read.heads[begin] >= least), len(read.kinds))

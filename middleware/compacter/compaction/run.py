@@ -5,9 +5,10 @@ report it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from compacter.compaction.conversation import Conversation, check, origins_of, with_restored
@@ -41,7 +42,7 @@ class StrategyError(ValueError):
     """A strategy did what no strategy may; the message says what, and what helps. Internal."""
 
 
-# Reason of a failure if no strategy made the request small enough.
+# Tried last, if the request is still too large.
 _LAST_RESORT = Shorten()
 
 
@@ -80,42 +81,29 @@ def compact(plan: CompactionPlan) -> Flow[tuple[Conversation, CompactionEvent] |
     if result is before:
         yield from Emit(_event(CompactionSkipped, first, reason="nothing_to_compact"))
         return None
-    event = _describe(first, result)
     if first.options.after_compaction is not None and result.prior is not None:
-        result = yield from _restore(first, result, event)
-        size = result.size
-        event = event.model_copy(
-            update={
-                "compacted_data_size": size,
-                "compacted_tokens": first.sizes.calibration.tokens(size),
-                "messages_after": len(result.messages),
-            }
-        )
-    return result, event
+        result = yield from _restore(first, result)
+    return result, _describe(first, result)
 
 
-def _restore(
-    plan: CompactionPlan, result: Conversation, event: CompactionEvent
-) -> Flow[Conversation]:
+def _restore(plan: CompactionPlan, result: Conversation) -> Flow[Conversation]:
     """Return the compacted conversation with the messages that ``after_compaction`` returns right
     behind the summary: as many of the first as fit. If they may not be sent, emit an event, and
     return it without them.
     """
-    messages = list((yield from Restore(event)))
+    messages = list((yield from Restore(_describe(plan, result))))
     if not messages:
         return result
     most = plan.original_data_size - 1 if plan.target is None else plan.target
-    alternate = plan.alternates
-    after, faults = with_restored(result, messages, alternate=alternate)
-    why = "; ".join(faults[:3]) or "there is no room for its messages"
-    if not faults:
-        # Dropping one may part a call from its result: then drop the call as well.
-        while messages and (faults or after.size > most):
-            messages.pop()
-            after, faults = with_restored(result, messages, alternate=alternate)
-        if messages:
-            return after
-    reason = f"after_compaction is refused: {why}"
+    after, faults = with_restored(result, messages, alternate=plan.alternates)
+    why = "; ".join(faults[:3])
+    # Dropping one may part a call from its result: then drop the call as well.
+    while messages and not why and (faults or after.size > most):
+        messages.pop()
+        after, faults = with_restored(result, messages, alternate=plan.alternates)
+    if messages and not why:
+        return after
+    reason = f"after_compaction is refused: {why or 'there is no room for its messages'}"
     yield from Emit(_event(CompactionFailed, plan, reason=reason))
     return result
 
@@ -290,19 +278,16 @@ def _carry_out(strategy: CompactionStrategy, plan: CompactionPlan) -> Flow[list[
 
 def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]:
     """Answer the effects of a strategy, and return its messages."""
-    tally = plan.tally
     done = 0.0
-    outcome: Any = None
-    advance: Callable[[Any], object] = flow.send
+    advance = partial(flow.send, None)
     with closing(flow):
         while True:
             try:
-                question = advance(outcome)
+                question: object = advance()
             except StopIteration as stop:
                 messages: Sequence[Message] = stop.value
                 return messages
-            advance = flow.send
-            if reason := tally.pop("not_by_provider", ""):
+            if reason := plan.tally.pop("not_by_provider", ""):
                 yield from Emit(_event(CompactionFailed, plan, reason=reason))
             try:
                 if not isinstance(question, Ask):
@@ -310,19 +295,18 @@ def _converse(flow: Compacting, plan: CompactionPlan) -> Flow[Sequence[Message]]
                         f"yielded {type(question).__name__}; what helps: yield Ask of "
                         "compacter.effects, or return a list"
                     )
-                tally.add(summarizer_calls=1)
-                reply = outcome = yield from question
-                tally.add(
-                    input_tokens=reply.input_tokens,
-                    output_tokens=reply.output_tokens,
-                    cost=reply.cost,
-                )
-                piece = question.piece
-                pieces = question.pieces
-                # There are more pieces if one was too long: progress never runs backwards.
-                if pieces > 1 and piece / pieces > done:
-                    done = piece / pieces
-                    yield from Emit(_event(SummaryProgress, plan, piece=piece, pieces=pieces))
+                plan.tally.add(summarizer_calls=1)
+                reply = yield from question
             except Exception as error:  # noqa: BLE001 - handled by the strategy
-                outcome = error
-                advance = flow.throw
+                advance = partial(flow.throw, error)
+                continue
+            advance = partial(flow.send, reply)
+            plan.tally.add(
+                input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost
+            )
+            share = question.piece / question.pieces
+            # There are more pieces if one was too long: progress never runs backwards.
+            if question.pieces > 1 and share > done:
+                done = share
+                facts = {"piece": question.piece, "pieces": question.pieces}
+                yield from Emit(_event(SummaryProgress, plan, **facts))

@@ -37,9 +37,10 @@ _WITH_LINES = 1.5
 # text. Times .6 and 1.5 they change neither made-up tasks nor real runs.
 _EXTRACT_PART = 3
 _LINES_PART = 6
-# Smallest text of a summary: two or three sentences. Times .6 and 1.5 it changes nothing either.
-_LEAST_TEXT = 300
-LEAST_SUMMARY = FRAME + _LEAST_TEXT
+LEAST_TEXT = 300
+"""Smallest text of a summary: two or three sentences. Times .6 and 1.5 it changes nothing either.
+"""
+LEAST_SUMMARY = FRAME + LEAST_TEXT
 """Smallest size of a summary message, without the declared rules."""
 # Share of a budget given by hand that a summary without a model gets: passages chosen from the head
 # are needed later more often than a tail. On real conversations at a fifth of their size: facts .55
@@ -281,16 +282,7 @@ class Sizes:
         if by_model:
             return size
         most = int(self.options.max_summary_tokens * self.calibration.chars_per_token)
-        return min(size, most, max(replaced // _EXTRACT_PART, _LEAST_TEXT))
-
-    def text_within(self, longest: int, replaced: int, budget: int, *, by_model: bool) -> int:
-        """Return the size of a summary's text that is at most ``longest``. With a budget it is all
-        of ``longest``.
-        """
-        size = longest if budget else min(longest, self.text(replaced, by_model=by_model))
-        # If the messages that stay are too large by themselves, they are shortened, not the model's
-        # text.
-        return max(size, _LEAST_TEXT) if by_model else size
+        return min(size, most, max(replaced // _EXTRACT_PART, LEAST_TEXT))
 
     def insisted(self, text: int, longest: int) -> int:
         """Return the largest size of a model's text that is not cut, although the model was asked
@@ -313,7 +305,7 @@ class Sizes:
         if self.calibration.window:
             share = min(share, self.calibration.window // _SUMMARY_PART)
         most: int = self.options.max_summary_tokens
-        return min(most, max(int(_LEAST_TEXT / CHARS_PER_TOKEN), share))
+        return min(most, max(int(LEAST_TEXT / CHARS_PER_TOKEN), share))
 
     def lines(self, text: int, replaced: int) -> int:
         """Return the part of a summary's text that is for lines beside the model's."""

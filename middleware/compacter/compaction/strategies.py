@@ -5,13 +5,12 @@ results or shorten the largest messages.
 from __future__ import annotations
 
 import inspect
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.summarize import NoArguments, Summarize
+from compacter.compaction.summarize import Summarize
 from compacter.effects import Ask
 from compacter.errors import ConfigurationError, whole_number, with_hints
 from compacter.messages.format import Message, MessageFormat
@@ -89,8 +88,9 @@ def is_async(value: object) -> bool:
 _NOTE = "Earlier messages were left out without a summary."
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
-class Truncate(NoArguments):
+class Truncate:
     """Replaces the head with a note that messages were left out. A prior summary is kept below the
     note.
     """
@@ -194,16 +194,16 @@ class Shorten:
             for index, size in enumerate(read.sizes)
             if not plan.protected[index] and index != read.prior
         }
-        # The largest size of a message with which the total is within the goal.
-        ceiling = (
-            bisect_right(
-                range(max(sizes.values(), default=0) + 1),
-                plan.goal - read.size + sum(sizes.values()),
-                self.min_size + 1,
-                key=lambda most: sum(min(size, most) for size in sizes.values()),
-            )
-            - 1
-        )
+        # The largest size of a message with which the total is within the goal: what is smaller
+        # than its share leaves the rest to larger ones.
+        ceiling = read.size
+        left = plan.goal - read.size + sum(sizes.values())
+        for smaller, size in enumerate(sorted(sizes.values())):
+            ceiling = left // (len(sizes) - smaller)
+            if size > ceiling:
+                break
+            left -= size
+        ceiling = max(self.min_size, ceiling)
         redact = plan.options.redact
 
         def cut(text: str, most: int) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import is_inserted
 from compacter.compaction.plan import CompactionPlan, unfold
+from compacter.compaction.sizes import LEAST_TEXT
 from compacter.effects import Ask
-from compacter.errors import ConfigurationError
+from compacter.errors import with_hints
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply, compaction_in
@@ -21,23 +22,6 @@ from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summar
 
 if TYPE_CHECKING:
     from compacter.lines.head import Head
-
-
-class NoArguments:
-    """Base of strategies without arguments. If one is passed, the error names the option that is
-    meant.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *given: object, **named: object) -> Self:
-        """Raise ``ConfigurationError`` if there are arguments."""
-        if given or named:
-            raise ConfigurationError(
-                f"{cls.__name__} takes no arguments; how much is compacted is what the options "
-                "compact_ratio and preserve_recent_turns say"
-            )
-        return super().__new__(cls)
 
 
 class RulesTooLongError(NoSummaryError):
@@ -79,9 +63,15 @@ def extract(plan: CompactionPlan, head: Head) -> Summary:
 
 
 def _text_size(plan: CompactionPlan, *, by_model: bool) -> int:
-    return plan.sizes.text_within(
-        plan.longest_summary, plan.head_size, plan.budget, by_model=by_model
-    )
+    """Return the size of a summary's text, with lines beside a model's. With a budget it is all of
+    the room.
+    """
+    size = plan.longest_summary
+    if not plan.budget:
+        size = min(size, plan.sizes.text(plan.head_size, by_model=by_model))
+    # If the messages that stay are too large by themselves, they are shortened, not the model's
+    # text.
+    return max(size, LEAST_TEXT) if by_model else size
 
 
 # Fewest tokens of the answer of a provider that compacts: they include the model's thoughts.
@@ -136,8 +126,9 @@ def _ask_provider(plan: CompactionPlan, head: Head) -> Generator[Ask, Any, list[
     return plan.replace_head(Summary(quoted=quoted), blocks=blocks)
 
 
+@with_hints
 @dataclass(frozen=True, slots=True)
-class Summarize(NoArguments):
+class Summarize:
     """Replaces the head by a summary of it; a prior summary is compacted too, never stacked.
 
     If no summary can be made, the fallbacks of ``Compacter`` are tried, in their order.
@@ -194,7 +185,6 @@ class Summarize(NoArguments):
         text = _text_size(plan, by_model=True)
         writer = Writer(
             head=head,
-            ask=Ask,
             prefix=prefix,
             detect=options.detect,
             size=size,

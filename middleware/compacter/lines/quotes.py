@@ -47,8 +47,6 @@ _MOST_RESULTS = 3
 _AGAIN = 0.4
 # Longest message, in characters, that is the user's own words: a longer one is mostly pasted.
 _LONGEST_TOLD = 2_000
-# Most characters of quotes that begin with lines for a task.
-_MOST_FOR_STEP = 500
 # Fewest characters of a name: digits of a number that counts by itself, and letters.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
@@ -65,6 +63,9 @@ _KINDS: tuple[tuple[Callable[[str], bool], float], ...] = (
     (is_asking, _LEAST_ASKED),
     (bool, _LEAST_SAID),
 )
+
+MOST_FOR_STEP = 670
+"""Largest size of quotes in an agent's history, in characters."""
 
 
 class Quoter:
@@ -131,35 +132,48 @@ class Quoter:
     def _search(self, sentence: str) -> tuple[float, Mapping[Pick, float]]:
         """Return how clearly the best compacted line is meant by a sentence, and the scores of
         those that are worth it, as shares of the best one's.
-
-        The evidence is the weight of the words in it, in rare words, times the root of its share of
-        the whole weight; of a question at least its rarest word.
         """
+        talk = self._talk
+        asks = is_asking(sentence)
         wanted = terms(sentence)
-        whole = _without_space(sentence)
-        found = self._talk.find(wanted, self._compacted)
-        if not found.hits:
-            return 0.0, {}
-        hits = found.hits
-        if self._is_in_view(hits[0].pick):
+        weights = talk.weights(wanted, self._compacted)
+        said = {word: weights[word] for word in wanted if talk.count(word, self._compacted)}
+        if self._evidence(said, sum(said.values()), weights, asks=asks) < min(
+            _LEAST_ASKED, _LEAST_SAID
+        ):
+            return 0.0, {}  # Not even a line with all these words would be clear.
+        hits = talk.find(wanted, self._compacted)
+        if hits and self._is_in_view(hits[0].pick):
             # What stands around it is not needed: it is in the request.
             hits = [hit for hit in hits if hit.held]
         if not hits:
             return 0.0, {}
-        score = hits[0].score
-        worth = {hit.pick: share for hit in hits if (share := hit.score / score) >= _WORTH}
-        if len(found.hits[0].held) < _FEWEST_SAID and not is_asking(sentence):
-            return 0.0, {}
+        best = hits[0]
+        shares = {hit.pick: hit.score / best.score for hit in hits}
         # Words that as many lines have mean none of them.
-        most = max(_RARE, found.size // _MANY)
-        if sum(share >= _EQUAL for share in worth.values()) > most:
+        most = max(_RARE, talk.size(self._compacted) // _MANY)
+        if sum(share >= _EQUAL for share in shares.values()) > most:
             return 0.0, {}
-        said_before = any(whole in _without_space(self._talk.line(pick).text) for pick in worth)
-        if said_before and not is_asking(sentence):
-            return 0.0, {}
-        rarest = max(hits[0].held.values(), default=0.0) if is_asking(sentence) else 0.0
-        clear = score * math.sqrt(score / max(score, found.weight)) / rarity(2, found.size)
-        return max(rarest / rarity(_FEW, found.size), clear), worth
+        worth = {pick: share for pick, share in shares.items() if share >= _WORTH}
+        whole = _without_space(sentence)
+        if not asks and any(whole in _without_space(talk.line(pick).text) for pick in worth):
+            return 0.0, {}  # It was said before.
+        return self._evidence(best.held, best.score, weights, asks=asks), worth
+
+    def _evidence(
+        self, held: Mapping[str, float], score: float, weights: Mapping[str, float], *, asks: bool
+    ) -> float:
+        """Return how clearly a sentence means a line that holds some of its words: their weight, in
+        rare words, times the root of its share of the whole weight; of a question at least its
+        rarest word.
+        """
+        if not (asks or len(held) >= _FEWEST_SAID):
+            return 0.0
+        size = self._talk.size(self._compacted)
+        rarest = max(held.values(), default=0.0) / rarity(_FEW, size) if asks else 0.0
+        whole = max(score, sum(weights.values()))
+        clear = score * math.sqrt(score / whole) / rarity(2, size) if score else 0.0
+        return max(rarest, clear)
 
     # -- a task ------------------------------------------------------------------------------------
 
@@ -175,7 +189,6 @@ class Quoter:
             self._topic.update(keys(sentence))
             self._look_up(sentence, held)
         used: Counter[str] = Counter()
-        self._room = min(self._room, _MOST_FOR_STEP)
         # A further line has a name that no line before has, or is the second line of a rare word:
         # an error is below the command that caused it.
         least = _AGAIN * rarity(_RARE, self._talk.size(self._compacted))
@@ -196,7 +209,8 @@ class Quoter:
             else:  # An older line about the same would stand for the newest.
                 for older in [each for each in held if each < best and held[each].keys() & names]:
                     del held[older]
-                    self._chosen.pop(older, None)
+                    if not any(older in self._talk.needs(each) for each in self._chosen):
+                        self._chosen.pop(older, None)
 
     def _look_up(self, sentence: str, held: dict[Pick, dict[str, float]]) -> None:
         """Note the names in a sentence by the compacted lines that have them and are the user's or
@@ -358,9 +372,9 @@ def search(talk: Talk, query: str, limit: int = 5) -> list[Passage]:
     """Return the passages that best match ``query``: best first, at most ``limit``."""
     passages: list[Passage] = []
     taken: set[Pick] = set()
-    found = talk.find(terms(query))
-    least = _LEAST_FOUND * found.weight
-    for hit in found.hits:
+    wanted = terms(query)
+    least = _LEAST_FOUND * sum(talk.weights(wanted).values())
+    for hit in talk.find(wanted):
         if hit.score >= least and hit.pick not in taken and len(passages) < limit:
             said = talk.said[hit.pick[0]]
             picks = [(hit.pick[0], at) for at in said.run(hit.pick[1])] + talk.needs(hit.pick)

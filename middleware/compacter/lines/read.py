@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from compacter.text.colours import without_colours
+
 LONGEST = 320
 """Longest line in characters: two to three lines of print."""
 # Largest section, list or record that is one line, in characters.
 _WHOLE = 250
 # Longest line that may be a title, in characters.
 _LONGEST_TITLE = 60
-# Fewest rows of a table without a rule below its head, and most lines of a record of output.
+# Fewest rows of a table without a rule below its head that is not the whole text, and most lines of
+# a record of output.
 _LEAST_ROWS = 3
 _MOST_FIELDS = 16
 # Most members of a record that are all texts.
@@ -32,8 +35,7 @@ _DEEPEST = 12
 # Longest name of a column.
 _LONGEST_CELL = 30
 
-# Terminal colours and other control characters.
-_ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "Mrs.", "Ms.", "St.")
 # "J. R. Hartley", but "so do I."
 _INITIAL = r"(?<!\b[A-HJ-Z]\.)"
@@ -171,7 +173,7 @@ def read_output(text: str, lead: str = "") -> list[Line]:
             return _read_json(text, lead)
         except (ValueError, RecursionError):
             pass  # Not JSON: it only begins like it.
-    text = _ANSI.sub("", text)
+    text = _CONTROL.sub("", without_colours(text))
     lines = _lines_of(list(_rows_of_output(text.split("\n"))))
     for line in lines if lead else ():
         line.lead = lead
@@ -213,7 +215,8 @@ def _table(printed: Sequence[str], number: int) -> int:
             is_head = not re.search(r"\d", head) and all(
                 len(cell) <= _LONGEST_CELL for cell in head.split(delimiter)
             )
-            if has_rule or (is_head and until - number >= _LEAST_ROWS):
+            is_whole = (number, until) == (0, len(printed))
+            if has_rule or (is_head and (is_whole or until - number >= _LEAST_ROWS)):
                 return until - number - 1
     return 0
 

@@ -64,17 +64,6 @@ class Hit(NamedTuple):
     """Weights of the words in the line itself."""
 
 
-class Found(NamedTuple):
-    """Result of one search."""
-
-    weight: float
-    """Weight of all words."""
-    hits: Sequence[Hit]
-    """Lines, the best first."""
-    size: int
-    """Number of all lines, estimated."""
-
-
 class Talk:
     """The texts of a conversation in order; never changed. A longer one shares what was read.
 
@@ -278,8 +267,16 @@ class Talk:
                     different[line.text] = (number, at)
         return sorted(different.values()) if len(different) <= most else []
 
-    def find(self, wanted: Mapping[str, float], until: int | None = None) -> Found:
-        """Return the lines that best match the ``wanted`` words, each with its share of weight.
+    def weights(self, wanted: Mapping[str, float], until: int | None = None) -> dict[str, float]:
+        """Return the weights of words, each with its share, by how rare they are."""
+        size = self.size(until)
+        return {
+            word: share * rarity(self.count(word, until), size) for word, share in wanted.items()
+        }
+
+    def find(self, wanted: Mapping[str, float], until: int | None = None) -> list[Hit]:
+        """Return the lines that best match the ``wanted`` words, each with its share of weight; the
+        best first.
 
         Args:
             wanted: Words in their normal form.
@@ -304,14 +301,11 @@ class Talk:
             for places in said.runs:
                 words = frozenset[str]().union(*map(said.stems, places))
                 have[number, places[0]] = words.intersection(wanted)
-        whole = self.size(until)
-        weights = {
-            word: share * rarity(self.count(word, until), whole) for word, share in wanted.items()
-        }
+        weights = self.weights(wanted, until)
         held = {
             pick: {word: weights[word] for word in sorted(words)} for pick, words in have.items()
         }
-        return Found(sum(weights.values()), _ranked(held), whole)
+        return _ranked(held)
 
     # -- text --------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from compacter.errors import FunctionError, UserFunction
 from compacter.lines.asks import is_asking, is_question, question, task
 from compacter.lines.frame import STEP_NOTE, Quotation, folded, line_of, newest_call
 from compacter.lines.passages import Quotes
-from compacter.lines.quotes import Quoter, passage_of, search
+from compacter.lines.quotes import MOST_FOR_STEP, Quoter, passage_of, search
 from compacter.lines.said import Redact
 from compacter.lines.talk import MAX_BYTES, Talk
 from compacter.messages.format import Message
@@ -131,9 +131,11 @@ class Recall:
         stated = task([part for read in reads for part in read.readable])
         if not stated:
             return _NOTHING
-        quoter = self._quoter(asked, index, first, room, quoted)
-        quoter.remind(stated)
-        quoter.answer(filter(is_question, stated))
+        quoter = self._quoter(asked, index, first, min(room, MOST_FOR_STEP), quoted)
+        asks = list(filter(is_question, stated))
+        quoter.answer(asks)
+        quoter.remind(asks)
+        quoter.remind(each for each in stated if each not in asks)
         return quoter.quotation(STEP_NOTE) or _NOTHING
 
     def _for_turn(self, recall: Quotes, asked: Quote, index: Talk) -> Quotation:
@@ -164,14 +166,18 @@ class Recall:
         wanted = question(asking)
         if not (wanted and (asked.sent or at == len(conversation.messages) - 1)):
             return _NOTHING
-        quoter = self._quoter(asked, index, at, asked.room)
+        asks = list(filter(is_asking, wanted))
+        scores = self._scores_of(recall, index, said) if recall.search and asks else None
         if recall.steps and any(entry.kind != "text" for entry in index.parts):
             # In an agent's history an order names its objects, and the lines around those with the
             # names add little. In a chat a rare noun is nothing to look up.
-            quoter.remind(wanted)
-            wanted = list(filter(is_asking, wanted))
-        asks = recall.search is not None and any(map(is_asking, wanted))
-        quoter.answer(wanted, self._scores_of(recall, index, said) if asks else None)
+            quoter = self._quoter(asked, index, at, min(asked.room, MOST_FOR_STEP))
+            quoter.answer(asks, scores)
+            quoter.remind(asks)
+            quoter.remind(each for each in wanted if each not in asks)
+        else:
+            quoter = self._quoter(asked, index, at, asked.room)
+            quoter.answer(wanted, scores)
         made = quoter.quotation() or _NOTHING
         if asked.sent:
             with self._lock:

@@ -115,7 +115,7 @@ class Matcher:
                 record = history.record(scope, after, window)
                 if record is not None:
                     record = replace(record, spent=spent)
-                    self._note_match(record, history.folded(record))
+                    self._note_match(record, history.compacted(record))
             if record is not None:
                 with self._reading(Unencodable):
                     self.memory.save(record)
@@ -164,23 +164,23 @@ class Matcher:
         if not record.last:
             return None  # It was forgotten, perhaps by another process.
         form = history.form
-        folded = history.folded(record)
+        compacted = history.compacted(record)
         last_match = self.memory.matches.get(record.id)
-        if last_match is None or last_match != _hash(folded):
+        if last_match is None or last_match != _hash(compacted):
             # The last message alone distinguishes most histories.
-            if not folded or prefix_digest(form, folded[-1:]) != record.last:
+            if not compacted or prefix_digest(form, compacted[-1:]) != record.last:
                 return None
-            if prefix_digest(form, folded) != record.digest:
+            if prefix_digest(form, compacted) != record.digest:
                 return None
-            self._note_match(record, folded)
+            self._note_match(record, compacted)
         alternate = form.alternates if self._alternate is None else self._alternate
         return history.view(record, alternate=alternate)
 
-    def _note_match(self, record: Record, folded: Sequence[Message]) -> None:
+    def _note_match(self, record: Record, compacted: Sequence[Message]) -> None:
         matches = self.memory.matches
         if len(matches) >= _MOST_MATCHES:
             matches.clear()
-        matches[record.id] = _hash(folded)
+        matches[record.id] = _hash(compacted)
 
     @contextmanager
     def _reading(self, kind: type[Exception] = Exception) -> Generator[None]:
@@ -209,7 +209,7 @@ class _History:
         self.first = self.body[0] if self.body else 0
         """Number of its leading system messages."""
 
-    def folded(self, record: Record) -> list[Message]:
+    def compacted(self, record: Record) -> list[Message]:
         """Return the messages that the record compacts; an empty list if this history is too short
         for it.
         """
@@ -244,15 +244,15 @@ class _History:
         if not gone:
             return None
         spoken = [self.messages[index] for index in self.body[:boundary]]
-        folded = [spoken[position] for position in gone]
+        compacted = [spoken[position] for position in gone]
         users = (place for place in reversed(gone) if form.read(spoken[place])[0] is Kind.USER)
         return Record(
             key=record_key(scope, form, spoken, gone),
             boundary=boundary,
-            head=tuple(head),
-            digest=prefix_digest(form, folded),
-            last=prefix_digest(form, folded[-1:]),
-            folded_user=next(users, -1),
+            view=tuple(head),
+            digest=prefix_digest(form, compacted),
+            last=prefix_digest(form, compacted[-1:]),
+            compacted_user=next(users, -1),
             window=window,
             thinking=len(self.body),
         )
@@ -268,9 +268,9 @@ class _History:
         body = self.body
         end = body[record.boundary] if record.boundary < len(body) else len(self.messages)
         rest = self.messages[end:]
-        later = (self.messages[body[at]] for at in record.kept if at > record.folded_user)
+        later = (self.messages[body[at]] for at in record.kept if at > record.compacted_user)
         kinds = (form.read(message)[0] for message in (*reversed(rest), *later))
-        if record.folded_user >= 0 and Kind.USER not in kinds:
+        if record.compacted_user >= 0 and Kind.USER not in kinds:
             return None
         head = self._head(record, end)
         ends_with = self._speaker(reversed(head))
@@ -303,7 +303,7 @@ class _History:
         places = (index for index in self.systems if self.first <= index < end)
         systems = iter([self.messages[index] for index in places])
         head: list[Message] = []
-        for item in record.head:
+        for item in record.view:
             if item is None:
                 head.extend(islice(systems, 1))
             elif isinstance(item, int):

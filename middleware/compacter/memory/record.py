@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from compacter.messages.fields import Json, Unencodable, members
 from compacter.messages.format import Message, MessageFormat
 
-VERSION = 5
+VERSION = 6
 """Version of the stored form; a record of another version is ignored."""
 BYTES = "compacter:bytes"
 """Key of an object in place of bytes, which JSON does not have."""
@@ -36,7 +36,7 @@ _CLIP = 65_536
 # Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
 PLAIN = 2
 # Approximate overhead of an entry in a memory, in bytes.
-_ENTRY = 2_000
+_OVERHEAD = 2_000
 
 
 class Bound(NamedTuple):
@@ -64,16 +64,16 @@ class Record:
     """Digest of the scope and the first compacted messages, by which a lookup finds the record."""
     boundary: int
     """Position from which on all messages stay verbatim."""
-    head: tuple[int | Message | None, ...]
-    """The view between the leading system messages and those, in order: the position of a message
-    that stays verbatim; ``None`` for a system message; or an inserted message: a summary, a filler,
-    or an edited message in place of an original."""
+    view: tuple[int | Message | None, ...]
+    """The messages between the leading system messages and those, in order: the position of a
+    message that stays verbatim; ``None`` for a system message; or an inserted message: a summary, a
+    filler, or an edited message in place of an original."""
     digest: str
-    """Digest of the compacted messages: all before the boundary that are not in ``head``."""
+    """Digest of the compacted messages: all before the boundary that are not in ``view``."""
     last: str
     """Digest of the last compacted message, which distinguishes most histories without reading them
     whole."""
-    folded_user: int = -1
+    compacted_user: int = -1
     """Position of the last genuine user message that was compacted, or -1."""
     window: int | None = None
     """Context window of the model in tokens, if it was known then, so that a restarted program need
@@ -95,7 +95,7 @@ class Record:
     @property
     def kept(self) -> list[int]:
         """Positions before the boundary whose messages stay verbatim too."""
-        return [item for item in self.head if isinstance(item, int)]
+        return [item for item in self.view if isinstance(item, int)]
 
     def to_json(self) -> str:
         """Return the record as ASCII text with a checksum; messages of an SDK's own class become
@@ -104,7 +104,7 @@ class Record:
         Raises ``Unencodable`` for data that could not be read back unchanged.
         """
         try:
-            body = json.dumps({**vars(self), "head": storable(self.head)})
+            body = json.dumps({**vars(self), "view": storable(self.view)})
         except (TypeError, ValueError, RecursionError) as error:
             raise Unencodable(
                 f"a record cannot be stored as JSON: {type(error).__name__}"
@@ -122,7 +122,7 @@ class Record:
             )
             if version == str(VERSION) and checksum == _checksum(body):
                 fields = json.loads(body, object_hook=restore_bytes)
-                fields["head"] = tuple(fields["head"])
+                fields["view"] = tuple(fields["view"])
                 return cls(**{**fields, "spent": tuple(fields.get("spent", ()))})
         return None
 
@@ -133,7 +133,7 @@ def _checksum(body: str) -> str:
 
 def footprint(record: Record) -> int:
     """Return an estimate of the bytes that a record keeps alive, rather too high than too low."""
-    return _ENTRY + 2 * sys.getsizeof(repr(record.head))
+    return _OVERHEAD + 2 * sys.getsizeof(repr(record.view))
 
 
 def storable(value: Json) -> Json:
@@ -245,14 +245,14 @@ def lookup_keys(scope: str, first: Sequence[bytes]) -> list[str]:
 
 
 def record_key(
-    scope: str, form: MessageFormat, body: Sequence[Message], folded: Sequence[int]
+    scope: str, form: MessageFormat, body: Sequence[Message], compacted: Sequence[int]
 ) -> str:
     """Return the key of a record.
 
-    ``body`` is the history without system messages, ``folded`` the positions in it that were
+    ``body`` is the history without system messages, ``compacted`` the positions in it that were
     compacted, ascending. Raises ``Unencodable``.
     """
-    start = folded[0] if folded[0] < _STARTS else 0
-    run = _RUN if [*folded[:_RUN]] == [*range(start, start + _RUN)] else 1
+    start = compacted[0] if compacted[0] < _STARTS else 0
+    run = _RUN if [*compacted[:_RUN]] == [*range(start, start + _RUN)] else 1
     parts = (_message_digest(form, message) for message in body[start : start + run])
     return _digest([scope, *parts]).hex()

@@ -137,11 +137,11 @@ class Place:
             paths = (f"{holder}{name}" for holder in (f"{kind}.", "source.", "") for name in names)
             return first(block, paths)
 
-        mime = _MIME.get(kind, "image/*")
-        form = at("format", "output_format")
+        mime = next((mime for word, mime in _MIME.items() if word in kind), _UNKNOWN)
+        form = str(at("format", "output_format") or "")
         if form:
             family = "text" if form in _TEXTS else mime.partition("/")[0]
-            mime = str(form) if "/" in str(form) else f"{family}/{form}"
+            mime = form if "/" in form else f"{family}/{form}"
         mime = str(at("media_type", "mime_type") or mime)
         data = at("data", "bytes", "file_data", "url", "image_url", "result") or dig(block, kind)
         text = text_of(at("text", "content") or (data if at("type") == "text" else "")) or ""
@@ -149,12 +149,12 @@ class Place:
             mime = "text/plain"
         elif isinstance(data, str) and data.startswith("data:"):
             head, _, data = data.removeprefix("data:").partition(",")
-            mime = head.partition(";")[0] or "application/octet-stream"
+            mime = head.partition(";")[0] or _UNKNOWN
         # Base64 has no colon; an address has one after its scheme.
         is_address = isinstance(data, str) and ":" in data[:16]
         size = len(text) or (0 if is_address else weigh_sealed(data))
         shown = f"[{mime}, {size:,} bytes]" if size else f"[{mime}]"
-        weight = media_weight(mime, size or None, detail=at("detail"))
+        weight = IMAGE_LOW_DETAIL if at("detail") == "low" else media_weight(mime, size)
         return Part(self.role, "media", shown, self.name, self.index, weight)
 
 
@@ -274,35 +274,41 @@ def spoken(text: str) -> str:
 #
 # * an image: 1,000 tokens (OpenAI's high-detail images run from 765 to about 1,500, Anthropic's up
 #   to 1,600); 85 tokens where ``detail`` is ``"low"`` (OpenAI's documented price);
-# * audio and video: 25 tokens a second (audio 32, video about 260 at Gemini; compressed audio at 16
-#   kB a second);
-# * a document: 1,600 tokens a page (Anthropic: 1,500 to 3,000), with 60 kB per page;
+# * audio and video: 25 tokens a second of 16 kB (audio 32, video about 260 at Gemini);
+# * a document: 1,600 tokens for 60 kB, which are about a page (Anthropic: 1,500 to 3,000);
 # * encrypted reasoning (encrypted content, a signature): one character per byte of the decoded
 #   base64 text.
 
 IMAGE = 4_000
 """Weight of an image, and of a medium of an unknown kind."""
 IMAGE_LOW_DETAIL = 340
-# By kind: characters and bytes of a unit, and how many units where only an address is known.
-_UNITS = {
-    "audio": (100, 16_000, 30),
-    "video": (100, 16_000, 30),
-    "application": (6_400, 60_000, 2),
-    "text": (1, 1, 4_000),
+# By kind: bytes for one character of weight, and the weight where only an address is known.
+_WEIGHTS = {
+    "audio": (160, 3_000),
+    "video": (160, 3_000),
+    "application": (9, 12_800),
+    "text": (1, IMAGE),
 }
+# MIME type of a medium that states none, by a word in its type.
+_MIME = {
+    "audio": "audio/*",
+    "video": "video/*",
+    "image": "image/*",
+    "screenshot": "image/*",
+    "document": "application/pdf",
+    "file": "application/pdf",
+}
+_UNKNOWN = "application/octet-stream"
+_TEXTS = ("txt", "md", "csv", "html")
+"""Bedrock's formats of documents that are texts."""
 
 
-def media_weight(mime: str, size: int | None = None, *, detail: str | None = None) -> int:
+def media_weight(mime: str, size: int = 0) -> int:
     """Return the weight of a medium of this MIME type, in characters; ``size`` are its decoded
-    bytes, if known.
+    bytes, 0 if unknown.
     """
-    kind = mime.partition("/")[0].lower()
-    if kind not in _UNITS:
-        return IMAGE_LOW_DETAIL if detail == "low" else IMAGE
-    characters_of_one, bytes_of_one, count = _UNITS[kind]
-    if size is not None:
-        count = -(-size // bytes_of_one)  # Rounded up.
-    return count * characters_of_one
+    bytes_of_one, unknown = _WEIGHTS.get(mime.partition("/")[0].lower(), (0, IMAGE))
+    return -(-size // bytes_of_one) if size and bytes_of_one else unknown
 
 
 def weigh_sealed(data: object) -> int:
@@ -311,21 +317,3 @@ def weigh_sealed(data: object) -> int:
         return 0
     # Base64 writes three bytes as four characters; padding does not matter for an estimate.
     return len(data) * 3 // 4 if isinstance(data, str) else len(data)
-
-
-_MIME = {
-    "document": "application/pdf",
-    "file": "application/pdf",
-    "input_file": "application/pdf",
-    "container_upload": "application/octet-stream",
-    "": "application/octet-stream",
-    "image_generation_call": "image/png",
-    "input_audio": "audio/wav",
-    "audio": "audio/*",
-    "audio_url": "audio/mpeg",
-    "video": "video/*",
-    "video_url": "video/mp4",
-}
-"""MIME type of a medium that states none, by its kind; all others are images."""
-_TEXTS = ("txt", "md", "csv", "html")
-"""Bedrock's formats of documents that are texts."""

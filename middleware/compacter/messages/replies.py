@@ -54,17 +54,17 @@ _FINISHES = (
 )
 # Members of replies and chunks that have content if their parts have it, whatever their type is.
 _WITH_PARTS = ("choices", "done", "candidates", "usage_metadata", "prompt_feedback")
-# Paths to other content of such a chunk that a user sees.
-_SHOWN = (
-    *("done", "thinking", "message.thinking", "prompt_feedback"),
+# Paths that only the last chunk of a stream has.
+_LAST = (*_FINISHES, "done", "prompt_feedback")
+# Paths to content of a reply or a chunk beside its parts, and to the tokens of reasoning.
+_BESIDE = (
+    *("thinking", "message.thinking"),
     *(
         f"choices.0.{holder}.{name}"
         for holder in ("delta", "message")
         for name in ("reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
     ),
 )
-# Paths to content of a reply beside texts and calls, and to the tokens of reasoning.
-_BESIDE = ("thinking", "message.thinking", *_SHOWN[4:])
 _REASONED = (
     "usage.completion_tokens_details.reasoning_tokens",
     "usage.output_tokens_details.reasoning_tokens",
@@ -93,7 +93,7 @@ def _parts(reply: object) -> Iterator[Json]:
         content = None
     for item in listed(content):
         inner = field(item, "content") if field(item, "type") in ("message", None) else None
-        yield from listed(inner or item)
+        yield from listed(item if inner is None else inner)
     if field(holder, "refusal"):
         yield {"type": "refusal"}
     for call in listed(field(holder, "tool_calls") or field(holder, "function_call")):
@@ -165,7 +165,7 @@ def has_content(chunk: object) -> bool:
         return _HOUSEKEEPING.isdisjoint((word(chunk, "type"), *names))
     choices = field(chunk, "choices")
     each = [{"choices": [choice]} for choice in choices] if choices else [chunk]
-    return any(first(one, (*_FINISHES, *_SHOWN)) or any(map(_shows, _parts(one))) for one in each)
+    return any(first(one, _LAST) or not is_without_content(one) for one in each)
 
 
 def ends_empty(chunk: object) -> bool:
@@ -177,18 +177,8 @@ def ends_empty(chunk: object) -> bool:
 
 
 def is_without_content(reply: object) -> bool:
-    """Return whether a complete reply, or the last chunk of a stream, has neither text nor calls
-    nor reasoning.
-    """
-    read = read_reply(reply)
-    is_silent = not (read.text or read.called_tool or read.refused or first(reply, _BESIDE))
-    return is_silent and not any(map(is_reasoning, _parts(reply)))
-
-
-def is_reasoning(part: object) -> bool:
-    """Return whether a part is a thought of the model."""
-    kind = word(part, "type")
-    return bool(field(part, "thought")) or "thinking" in kind or kind == "reasoning"
+    """Return whether a reply or a chunk has neither text nor calls nor reasoning."""
+    return not (first(reply, _BESIDE) or any(map(_shows, _parts(reply))))
 
 
 def counts_reasoning(reply: object) -> bool:
@@ -223,13 +213,6 @@ _FROM_CACHE = (
     "prompt_cache_hit_tokens",
 )
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens")
-# Paths in a reply to the tokens that the provider has read from a prompt cache.
-_READ_FROM_CACHE = (
-    "usage.prompt_tokens_details.cached_tokens",
-    "usage.input_tokens_details.cached_tokens",
-    "usage.cache_read_input_tokens",
-    "usage_metadata.cached_content_token_count",
-)
 WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
 # Paths at which a provider reports that it has edited the request itself; litellm uses other
 # fields.
@@ -302,13 +285,11 @@ def compaction_in(reply: object) -> list[Json]:
         field(item, "type") == "compaction" and first(item, ("content", "encrypted_content"))
         for item in items
     )
-    return [_exact(item) for item in items] if is_made else []
-
-
-def _exact(item: Json) -> Json:
-    return (
+    return [
         item.model_dump(exclude_unset=True, warnings=False) if hasattr(item, "model_dump") else item
-    )
+        for item in items
+        if is_made
+    ]
 
 
 def tokens_read(reply: object) -> int:
@@ -323,8 +304,7 @@ def tokens_cached(reply: object) -> int:
     """Return the tokens that the provider has read from its prompt cache, by the usage of a reply;
     0 if that does not state them.
     """
-    cached = first(reply, _READ_FROM_CACHE)
-    return cached if type(cached) is int else 0
+    return _count(usage_in(reply), _FROM_CACHE)
 
 
 def is_edited_by_provider(reply: object) -> bool:

@@ -21,7 +21,7 @@ from compacter.overflow.signals import (
     signals_of,
 )
 from compacter.overflow.statements import ABOVE_BUDGET, MEANINGS, Verdict, decide, names_window
-from compacter.overflow.table import Table, default_table
+from compacter.overflow.table import Patterns, default_table
 from compacter.overflow.text import normalise
 
 _NOT_A_LETTER: Final = re.compile(r"[^a-z]")
@@ -99,7 +99,7 @@ def explain(error: object, *, status: int | None = None, code: str | None = None
     return NOTHING
 
 
-def judge_error(error: BaseException, table: Table, seen: set[int] | None = None) -> Verdict:
+def judge_error(error: BaseException, table: Patterns, seen: set[int] | None = None) -> Verdict:
     """Return the verdict on an exception and its related ones; ``seen`` has the ids of those
     already judged.
     """
@@ -115,9 +115,6 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     # Related exceptions decide if its own text does not, and fill in numbers that it lacks.
     verdicts = (judge_error(reason, table, seen) for reason in reasons(error))
     said = [verdict for verdict in verdicts if verdict.kind != "nothing"]
-    if isinstance(error, BaseExceptionGroup):
-        # Of simultaneous errors a token limit decides, then another error.
-        said.sort(key=lambda verdict: verdict.kind != "token limit")
     behind = said[0] if said else NOTHING
     if stated is None:
         old = find_handled(error)
@@ -136,7 +133,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     return own
 
 
-def judge(signals: Signals, table: Table) -> Verdict:
+def judge(signals: Signals, table: Patterns) -> Verdict:
     """Return the verdict on the signals of one exception, reply or text."""
     # Patterns of class names are in lower case, as all of them.
     names = " ".join(signals.types).lower()
@@ -150,29 +147,18 @@ def judge(signals: Signals, table: Table) -> Verdict:
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
-def _without_codes(signals: Signals) -> str:
-    """Return the text in words alone, as a body repeats its codes in it."""
-    text = normalise(signals.text)
-    for code in signals.codes:
-        text = text.replace(code, " ")
-    return text
-
-
-def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Table) -> Verdict:
+def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Patterns) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     has_other_code = any(
         table.has(_NOT_A_LETTER.sub("", code), "other code") for code in signals.codes
     )
     if verdict.rule == ABOVE_BUDGET:
         return verdict
-    # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
-    # over a code alone too. A status and a code that agree are believed, unless the text also has
-    # the error that they are about: a router tells why the first model failed, then the fallback.
-    agree = has_other_code and signals.status in _OTHER_STATUS
-    agree = agree and not table.has(_without_codes(signals), "other error")
+    # Both numbers win over a status, which a gateway may have chosen; with a window they win over a
+    # code too: a router tells why the first model failed, then the fallback.
     if (verdict.is_clear or verdict.rule == "subject too long") and verdict.states_both:
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
-        if not agree and (not is_loose or names_window(verdict.rule, verdict.statement, table)):
+        if not is_loose or names_window(verdict.rule, verdict.statement, table):
             return verdict
     speaks_against = {
         "status": signals.status in _OTHER_STATUS,

@@ -14,7 +14,7 @@ from itertools import chain, islice, product
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
-from compacter.overflow.table import Table
+from compacter.overflow.table import Patterns
 
 Kind = Literal["input", "input_plus_output"]
 Role = Literal["limit", "sent", "input", "output"]
@@ -92,15 +92,14 @@ _SCALE: Final = {
     )
     for word in words.split()
 }
-# 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not a part of a date, a version, a name or a
-# broken number.
+# 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not a part of a date, a version, a name.
 _NUMBER: Final = re.compile(
-    r"(?:(?<![a-z0-9_\x1f])|(?<= is))(?<!\d[.,:])(?<!\d ['’])(?<![a-z]-)(?<![a-z]\.)(?<!\d-)"
+    r"(?:(?<![a-z0-9_])|(?<= is))(?<!\d[.,:])(?<!\d ['’])(?<![a-z]-)(?<![a-z]\.)(?<!\d-)"
     r"(?P<body>\d{1,3}(?P<sep>[,._' ])\d{3}(?:(?P=sep)\d{3}){0,3}(?!\d)(?![,._]\d)"
     r"|\d{1,2}(?:,\d{2}){1,3},\d{3}(?!\d)"
     r"|\d{1,12}(?P<fraction>\.\d{1,3})?)"
     r"(?: ?(?P<scale>k|m|万|萬|만|thousand|million|mio|mil|тыс|млн)(?![a-z]))?"
-    r"(?![a-z0-9_%\x1f]|\.\d|:\d|-\d|-[a-su-z]|/\d{1,2}/)|(?:(?<![a-z0-9_.:/-])|"
+    r"(?![a-z0-9_%]|\.\d|:\d|-\d|-[a-su-z]|/\d{1,2}/)|(?:(?<![a-z0-9_.:/-])|"
     r"(?<= is))(?P<glued>\d{2,9})(?=tok)"
 )
 _UNIT_WORD: Final = (
@@ -165,7 +164,7 @@ _FORMULAS: Final = tuple(
 
 def measure(
     text: str,
-    table: Table,
+    table: Patterns,
     *,
     near: tuple[int, int] | None = None,
     codes: frozenset[str] = frozenset(),
@@ -203,7 +202,7 @@ def measure(
 
 
 def _claims(
-    text: str, table: Table, codes: frozenset[str], near: tuple[int, int] | None
+    text: str, table: Patterns, codes: frozenset[str], near: tuple[int, int] | None
 ) -> Iterator[_Claim]:
     """Yield the numbers of a text that may count tokens, with their roles."""
     numbers = token_counts(text, table, codes)
@@ -257,7 +256,7 @@ def _token_limit(chosen: dict[Role, int], doubtful: int | None, *, counted: bool
     return TokenLimit(limit, total, kind, sent, output, is_bound=excess in {0, 1})
 
 
-def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -> list[Number]:
+def token_counts(text: str, table: Patterns, codes: frozenset[str] = frozenset()) -> list[Number]:
     """Return the numbers of a text that may count tokens, in order, without codes, seconds, bytes,
     dates and so on.
     """
@@ -281,7 +280,7 @@ def _value(match: re.Match[str]) -> int | None:
     return round(value) if scale > 1 or value.is_integer() else None
 
 
-def _may_count(value: int, match: re.Match[str], table: Table, codes: frozenset[str]) -> bool:
+def _may_count(value: int, match: re.Match[str], table: Patterns, codes: frozenset[str]) -> bool:
     """Return whether a number may count tokens, by the words beside it."""
     text = match.string
     before = text[max(0, match.start() - 40) : match.start()]
@@ -305,7 +304,7 @@ def _may_count(value: int, match: re.Match[str], table: Table, codes: frozenset[
     return not (is_alone and value < 10_000 and value % 1024) or bool(re.search(r"\d", others))
 
 
-def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
+def _role(before: str, after: str, table: Patterns) -> tuple[Role | None, bool]:
     """Return the role of a number between two pieces of text, and whether its words are
     next to it.
     """

@@ -25,8 +25,6 @@ MAX_MEMBERS: Final = 60
 # Bounds for reading one body.
 _MAX_NODES = 300
 _MAX_DEPTH = 12
-# Longest text, in characters, of a member that usually repeats the request: a reason is shorter.
-_LONGEST_REASON = 1_000
 
 _STATUS_NAMES: Final = (
     "status_code http_status status code http_code httpStatusCode statusCode".split()
@@ -167,30 +165,25 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
 
 
 def _entries(value: object) -> list[tuple[str, object]]:
-    """Return names and values of an object, without what repeats the request."""
-    members = islice(_members_of(value).items(), MAX_MEMBERS)
-    named = [(text_of(name).lower(), member) for name, member in members]
-    return [
-        (key, member)
-        for key, member in named
-        if key not in _ECHOED or (isinstance(member, str) and len(member) <= _LONGEST_REASON)
-    ]
-
-
-def _members_of(value: object) -> Mapping[object, object]:
-    """Return the members of a mapping, or of an object that are not private."""
+    """Return names and values of a mapping, or of what an object shows, without what repeats the
+    request.
+    """
+    members: dict[object, object] = {}
     if isinstance(value, Mapping):
-        return value
-    members: dict[str, object] = {}
-    for name in ("__dict__", "__pydantic_extra__"):
-        own = _attribute(value, name)
-        members |= own if isinstance(own, dict) else {}
-    for name in _READ:
-        if isinstance(members.get(name), str | bytes):
-            return {"": members[name]}
-    if members.keys() & {"headers", "_headers", "_request", "request"}:
-        return {}  # An HTTP response that was not read: reading its text would be I/O.
-    return {name: own for name, own in members.items() if not str(name).startswith("_")}
+        members.update(islice(value.items(), MAX_MEMBERS))
+    else:
+        for name in ("__dict__", "__pydantic_extra__"):
+            own = _attribute(value, name)
+            members |= own if isinstance(own, dict) else {}
+        for name in _READ:
+            if isinstance(members.get(name), str | bytes):
+                return [("", members[name])]
+        if members.keys() & {"headers", "_headers", "_request", "request"}:
+            return []  # An HTTP response that was not read: reading its text would be I/O.
+        shown = (item for item in members.items() if not str(item[0]).startswith("_"))
+        members = dict(islice(shown, MAX_MEMBERS))
+    named = ((text_of(name).lower(), member) for name, member in members.items())
+    return [(key, member) for key, member in named if key not in _ECHOED]
 
 
 def _attribute(thing: object, name: str) -> object:

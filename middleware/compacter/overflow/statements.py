@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from compacter.overflow.numbers import SMALLEST_SIZE, TokenLimit, measure
-from compacter.overflow.table import Table
+from compacter.overflow.table import Patterns
 from compacter.overflow.text import BREAK, SOFT, Span, clauses, mark, sentences
 
 # Rules: meanings that together state a token limit, in one sentence. Commas separate alternatives.
@@ -120,7 +120,7 @@ class _Reading(NamedTuple):
     counts_output: bool = False
 
 
-def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Verdict:
+def decide(text: str, table: Patterns, codes: frozenset[str], *, coded: bool) -> Verdict:
     """Return the verdict on a text.
 
     Args:
@@ -160,7 +160,7 @@ class _Source:
     text: str
     spans: list[Span]
     read: list[_Reading]
-    table: Table
+    table: Patterns
     codes: frozenset[str]
 
     def sentence(self, index: int) -> str:
@@ -227,7 +227,7 @@ class _Source:
         return None
 
 
-def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Source:
+def _read(text: str, marked: str, table: Patterns, codes: frozenset[str]) -> _Source:
     """Classify the sentences of a text. If one of them states a token limit, spaces replace what it
     outranks, as that has other numbers.
     """
@@ -252,15 +252,12 @@ def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Sourc
             read[index] = alone[index]._replace(weight=weight, rule=alone[index].rule or "sizes")
         elif is_stated and read[index].veto in _OUTRANKED:
             read[index] = read[index]._replace(weight="silent")
-            if alone[index].veto in _OUTRANKED:
-                start, end = spans[index]
-                plain = plain[:start] + " " * (end - start) + plain[end:]
         elif weight == "likely" and read[index] == _Reading("silent"):
             read[index] = _Reading(weight, "sizes")
     return replace(source, text=plain if is_stated else text, read=read)
 
 
-def _without_asides(marked: str, table: Table) -> str:
+def _without_asides(marked: str, table: Patterns) -> str:
     """Return a sentence with spaces for its brackets, lines and clauses that are about another
     error.
     """
@@ -282,13 +279,13 @@ def is_excess(stated: TokenLimit) -> bool:
     return 0 < (stated.limit or 0) < (stated.requested or 0)
 
 
-def names_window(rule: str, statement: str, table: Table) -> bool:
+def names_window(rule: str, statement: str, table: Patterns) -> bool:
     """Return whether a statement is about the window of a model, not about a quota of tokens."""
     is_named = rule not in {"", *_WITHOUT_WINDOW}
     return is_named or table.has(statement, "context", "input limit", "model")
 
 
-def _read_sentence(sentence: str, table: Table, codes: frozenset[str]) -> _Reading:
+def _read_sentence(sentence: str, table: Patterns, codes: frozenset[str]) -> _Reading:
     """Classify one sentence. A veto is a doubt only if the sentence could be the reason of the
     whole error.
     """
@@ -318,7 +315,7 @@ def _read_sentence(sentence: str, table: Table, codes: frozenset[str]) -> _Readi
     return _Reading(weight, rule, counts_output=counts_output)
 
 
-def _doubt(sentence: str, plain: str, present: set[str], table: Table) -> str:
+def _doubt(sentence: str, plain: str, present: set[str], table: Patterns) -> str:
     """Return the meaning that makes it doubtful that a sentence states a token limit, if any.
 
     ``plain`` is the sentence without idioms, ``present`` has its meanings.
@@ -331,7 +328,7 @@ def _doubt(sentence: str, plain: str, present: set[str], table: Table) -> str:
     return "other unit" if not counts_tokens and table["other unit"].search(sentence) else ""
 
 
-def _has_input(sentence: str, table: Table) -> bool:
+def _has_input(sentence: str, table: Patterns) -> bool:
     """Return whether a sentence mentions the input too; in "exceeds the context length" the context
     is the limit.
     """

@@ -50,7 +50,7 @@ def rows() -> tuple[Row, ...]:
     return tuple(Row(**row) for text in texts for row in tomllib.loads(text)["row"])
 
 
-class Table(dict[str, re.Pattern[str]]):
+class Patterns(dict[str, re.Pattern[str]]):
     """One pattern for each meaning, compiled when it is first asked for."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -75,6 +75,6 @@ class Table(dict[str, re.Pattern[str]]):
 
 
 @cache
-def default_table() -> Table:
+def default_table() -> Patterns:
     """Return the table that errors are judged by."""
-    return Table(rows())
+    return Patterns(rows())

@@ -14,6 +14,8 @@ from html import unescape
 from itertools import pairwise
 from typing import Final
 
+from compacter.text.colours import without_colours
+
 MAX_TEXT: Final = 32_768
 """Most characters read of one error. Of a longer text the beginning and the end are read."""
 
@@ -22,10 +24,6 @@ BREAK: Final = "\x1e"
 
 SOFT: Final = "\x1d"
 """Space at which something new may begin: a line break, or a word with a capital."""
-
-BROKEN: Final = "\x1f"
-"""Mark where a line wrap or a frame may have broken a number: digits next to it are not read as a
-number."""
 
 MAX_SENTENCE: Final = 1_500
 """Longest sentence in characters; a longer one is read in pieces of this size."""
@@ -36,13 +34,6 @@ MAX_SENTENCES: Final = 200
 Span = tuple[int, int]
 """Start and end of a piece of text, in characters."""
 
-_ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
-_FRAME: Final = r"[\u2500-\u259f|]"
-# A digit, the edge of a line (with or without a frame), a digit: 13 and 1072 may have been 131072.
-_BROKEN_NUMBER: Final = re.compile(
-    rf"(?<=\d)(?P<comma>[.,]?) {{0,2}}{_FRAME}{{0,2}}\r?\n[ "
-    rf"\t]{{0,40}}{_FRAME}{{0,2}} {{0,8}}(?=\d)"
-)
 _FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
 # Also a line that begins as a line of a log does: with a time, a level, an attempt.
 _PARAGRAPH: Final = re.compile(
@@ -71,7 +62,7 @@ _MODEL: Final = re.compile(
     r"(?=[\w.-]{0,60}\d)[a-z]{2,20}[\w./]{0,20}(?:-\w{1,20}(?:\.\w{1,12}){0,3}){1,8}"
     r"(?:(?:, ?| ?[(\[])\d{1,4}[km]\b[)\]]?)?"
 )
-_SPACE: Final = re.compile(r"[^\S\x1e\x1f]+")
+_SPACE: Final = re.compile(r"[^\S\x1e]+")
 # "... 9000 tokens Questions? Write to ...": the end of a sentence without a full stop.
 _NEW_LINE: Final = re.compile(r"\r?\n|(?<=[^\s.!?:;,A-Z]) (?=[A-Z][a-z]{1,20} [a-z])")
 # A line, a dash, a bar, words with a colon.
@@ -145,10 +136,8 @@ def normalise(text: str) -> str:
 
 def mark(text: str) -> str:
     """Return the normalised form with ``SOFT`` for spaces at which something new may begin."""
-    text = _ANSI.sub("", limit_text(text))
+    text = without_colours(limit_text(text))
     text = _ESCAPED_LETTERS.sub(_decode_escapes, text)
-    # Before frames and line breaks go: afterwards nobody sees that a number was broken.
-    text = _BROKEN_NUMBER.sub(BROKEN, text)
     text = _FRAMES.sub(" ", text)
     text = _PARAGRAPH.sub(f" {BREAK} ", text)
     text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub("\n", text))

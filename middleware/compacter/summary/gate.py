@@ -59,27 +59,27 @@ _IDENTIFIER = re.compile(r"(?=.{4})(?:[^\W\d_].*\d|\d.*[^\W\d_]|\w[_/.:@#?=&-]\w
 _INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{3,}")
 # Letters by which words are compared, so that their endings do not count.
 _STEM = 4
-# A record is about so many words, its most common ones.
+# A transcript is about so many words, its most common ones.
 _MOST_TOPICS = 80
-# Nothing can be compared with a record about fewer words.
+# Nothing can be compared with a transcript about fewer words.
 _FEWEST_TOPICS = 4
-# A text about something else has half of its words in common with a record that is about so many
-# words.
+# A text about something else has half of its words in common with a transcript that is about so
+# many words.
 _HALF = 200
 # Pairs of characters that count as one such word. Those that are more than one in so many are
-# grammar.
+# grammar, and so is Japanese in hiragana.
 _PAIRS = 6
 _ONE_IN = 300
 _RARE = 3
+_HIRAGANA = re.compile("[\u3041-\u309f]{2}")
 # Words that a name counts for, and an identifier.
 _NAME = 4
 _ID = 6
-# At least one word in so many of an answer is the record's.
-_OF_ANSWER = 7
-# Characters of a record from which that is asked: a true sentence may share no word with less.
-_LONG_RECORD = 300
+# Characters of a transcript from which an answer must share something: a true sentence may share no
+# word with less.
+_LONG_TRANSCRIPT = 300
 # Words beside a text's own that may be in common by chance: short texts vary more.
-_SPARE = 13
+_SPARE = 12
 
 
 def clean(text: str) -> str:
@@ -87,7 +87,7 @@ def clean(text: str) -> str:
     return _THOUGHTS.sub("", text, count=1).strip()
 
 
-class Record:
+class Transcript:
     """The text that a summary is made of."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -104,22 +104,19 @@ class Record:
         """Its subjects: stems of words, and pairs of characters."""
         size = len(words) + len(rare) // _PAIRS
         self.chance = size / (size + _HALF)
-        """Share of the words of a text about something else that stand in the record, too."""
+        """Share of the words of a text about something else that stand in the transcript, too."""
         self.text = text.lower()
         tokens = _tokens(text)
-        self.numbers = set(filter(str.isdigit, tokens))
         inside = set(_INSIDE_A_SENTENCE.findall(text))
         self.names = {name for name in inside if name[0].isupper() and name.lower() not in tokens}
         """Words with a capital inside a sentence that never stand without it."""
 
     def is_shared(self, answer: str) -> bool:
-        """Return whether an answer has more in common with the record than a text about something
-        else has by chance.
-
-        That is two names or identifiers, or some of the words that the record is about: one of
-        three for a record of a few sentences, most of them for a long one.
+        """Return whether an answer has more in common with the transcript than a text about
+        something else has by chance: two names or identifiers, or some of the words that the
+        transcript is about.
         """
-        if len(self.text) < _LONG_RECORD:
+        if len(self.text) < _LONG_TRANSCRIPT or len(self.topics) < _FEWEST_TOPICS:
             return True
         answer = _MARKUP.sub(" ", answer)
         said = _tokens(answer)
@@ -127,12 +124,9 @@ class Record:
         named = {*(name for name in ids if name in self.text), *map(str.lower, said & self.names)}
         words = {*_stems(answer), *_pairs(answer)}.difference(name[:_STEM] for name in named)
         shared = len(words & self.topics) + sum(_NAME if name.isalpha() else _ID for name in named)
-        # Any text may have some numbers that the record has.
-        shared += min(shared, len(self.numbers & said))
-        chance = self.chance * (len(words) + _SPARE)
         # Of a single word nothing can be told, not even if it is a name.
-        is_more = min(len(words | said) - 1, shared) > max(chance, len(words) / _OF_ANSWER)
-        return len(self.topics) < _FEWEST_TOPICS or len(named) > 1 or is_more
+        is_more = min(len(words | said) - 1, shared) > self.chance * (len(words) + _SPARE)
+        return len(named) > 1 or is_more
 
 
 def _stems(text: str) -> Counter[str]:
@@ -141,8 +135,12 @@ def _stems(text: str) -> Counter[str]:
 
 
 def _pairs(text: str) -> Counter[str]:
-    """Return the pairs of neighbouring characters of scripts without spaces."""
-    return Counter(pair for run in UNSPACED.findall(text) for pair in map(add, run, run[1:]))
+    """Return the pairs of neighbouring characters of scripts without spaces. Those of a sentence
+    that is said again are not counted again.
+    """
+    runs = set(UNSPACED.findall(text))
+    pairs = Counter(pair for run in runs for pair in map(add, run, run[1:]))
+    return Counter({pair: count for pair, count in pairs.items() if not _HIRAGANA.match(pair)})
 
 
 def _tokens(text: str) -> set[str]:
@@ -150,14 +148,16 @@ def _tokens(text: str) -> set[str]:
     return {token.strip(_AROUND) for token in set(_TOKEN.findall(spaced))}
 
 
-def fault(reply: Reply, limit: int, instruction: str = "", record: Record | None = None) -> str:
+def fault(
+    reply: Reply, limit: int, instruction: str = "", transcript: Transcript | None = None
+) -> str:
     """Return the fault of a summary, or an empty string. It is found in time linear in the text.
 
     Args:
         reply: The answer, with its text after ``clean``.
         limit: Size in characters of the messages that the summary replaces.
         instruction: The request's own instruction, without the transcript.
-        record: What the summary is about; ``None`` for one that the program passes.
+        transcript: What the summary is about; ``None`` for one that the program passes.
     """
     finish = (reply.finish or "").lower()
     if reply.called_tool or _CALL.search(reply.text):
@@ -174,7 +174,7 @@ def fault(reply: Reply, limit: int, instruction: str = "", record: Record | None
         return "the summary is not smaller than what it replaces"
     if _repeats(reply.text):
         return "the summary repeats itself"
-    if record is not None and not record.is_shared(reply.text):
+    if transcript is not None and not transcript.is_shared(reply.text):
         return "the summary has nothing of the conversation"
     return ""
 

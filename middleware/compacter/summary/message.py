@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compacter.lines.labels import NAMES, SUMMARY_TAG, WORK, body_of, checksum, seal
 from compacter.messages.fields import flat
+from compacter.text.colours import without_colours
 
 TAG = SUMMARY_TAG
 """Beginning of the first line of every summary message; the checksum follows."""
@@ -34,7 +35,6 @@ _QUOTED_HEAD = f"\n\n{_QUOTED}\n"
 _BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Unicode categories of invisible characters: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
-_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
 # Characters of a line, after invisible ones, in which a beginning of ours is looked for.
 _LONGEST_BEGINNING = 48
 _ROLE = "user|human|assistant|system|developer|tool"
@@ -66,7 +66,7 @@ _FORGED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_RESTORED = re.compile(r"The program has put back the next messages: (\d{1,4}) \(([0-9a-f]+)\)\.")
+_RESTORED = re.compile(r"The program has put back the next messages: (\d{1,4}) \([0-9a-f]+\)\.")
 _ABOVE = re.compile(
     r"The provider's summary stands above, and then (\d{1,5}) messages, (\d{1,5}) of them older\."
 )
@@ -138,7 +138,7 @@ def _plain(line: str) -> str:
     width.
     """
     end = 4 * _LONGEST_BEGINNING
-    start = unicodedata.normalize("NFKD", _COLOUR.sub("", line[:end])).casefold()
+    start = unicodedata.normalize("NFKD", without_colours(line[:end])).casefold()
     seen = (letter for letter in start if unicodedata.category(letter) not in _INVISIBLE)
     return "".join(seen) + line[end:]
 
@@ -170,50 +170,54 @@ def parse(text: str) -> Summary | None:
     )
 
 
+def _with_note(summary: Summary, kind: re.Pattern[str], note: str) -> Summary:
+    """Return a summary with this note, if it is not empty, in place of another one of its kind."""
+    notes = (*(old for old in summary.notes if not kind.fullmatch(old)), note)
+    return replace(summary, notes=tuple(filter(None, notes)))
+
+
+def _numbers_in(text: str, kind: re.Pattern[str]) -> tuple[int, ...]:
+    """Return the numbers in the note of this kind in a summary message; none without the note."""
+    notes = (parse(text) or Summary()).notes
+    found = next(filter(None, map(kind.fullmatch, notes)), None)
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def _note_of_restored(contents: Sequence[str]) -> str:
+    mark = checksum("\0".join(contents))
+    return f"The program has put back the next messages: {len(contents)} ({mark})."
+
+
 def with_restored(text: str, contents: Sequence[str]) -> str:
     """Return the text of a summary message with a note that the program has put back messages of
     these contents behind it.
     """
-    summary = parse(text) or Summary(text)
-    notes = tuple(note for note in summary.notes if not _RESTORED.fullmatch(note))
-    if contents:
-        mark = checksum("\0".join(contents))
-        notes += (f"The program has put back the next messages: {len(contents)} ({mark}).",)
-    return compose(replace(summary, notes=notes))
+    note = _note_of_restored(contents) if contents else ""
+    return compose(_with_note(parse(text) or Summary(text), _RESTORED, note))
 
 
-def count_restored(text: str, contents: Callable[[int], Sequence[str]]) -> int:
-    """Return how many messages a program has put back behind a summary message; 0 if they are not
-    there any more.
+def count_restored(text: str) -> int:
+    """Return how many messages a program has put back behind a summary message, by its note."""
+    return sum(_numbers_in(text, _RESTORED))
 
-    Args:
-        text: Text of the summary message.
-        contents: Returns the contents of so many messages behind it, fillers left out.
-    """
-    summary = parse(text) or Summary()
-    for note in filter(None, map(_RESTORED.fullmatch, summary.notes)):
-        count = int(note[1])
-        if checksum("\0".join(contents(count))) == note[2]:
-            return count
-    return 0
+
+def is_restored(text: str, contents: Sequence[str]) -> bool:
+    """Return whether the messages put back behind a summary message had these contents."""
+    return _note_of_restored(contents) in (parse(text) or Summary()).notes
 
 
 def with_place(summary: Summary, kept: int, older: int) -> Summary:
     """Return a summary with a note of its place: behind the provider's own and ``kept`` messages,
     the first ``older`` of which are to follow it; without a note if ``kept`` is 0.
     """
-    notes = tuple(note for note in summary.notes if not _ABOVE.fullmatch(note))
-    if kept:
-        above = f"The provider's summary stands above, and then {kept} messages"
-        notes += (f"{above}, {older} of them older.",)
-    return replace(summary, notes=notes)
+    above = f"The provider's summary stands above, and then {kept} messages, {older} of them older."
+    return _with_note(summary, _ABOVE, above if kept else "")
 
 
 def place_of(text: str) -> tuple[int, int]:
     """Return the numbers that ``with_place`` has noted in the text of a summary message."""
-    summary = parse(text) or Summary()
-    found = next(filter(None, map(_ABOVE.fullmatch, summary.notes)), None)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    kept, older = _numbers_in(text, _ABOVE) or (0, 0)
+    return kept, older
 
 
 def rule_lines(declared: Iterable[str]) -> tuple[str, ...]:

@@ -121,19 +121,19 @@ def build(
     return f"{opening}\n\n{record}\n\n{asked.format(words=most)}{focus}"
 
 
-def lines(entries: Iterable[Part]) -> list[str]:
-    """Return the lines of the transcript of ``entries``, each after its speaker.
+def lines(parts: Iterable[Part]) -> list[str]:
+    """Return the lines of the transcript of ``parts``, each after its speaker.
 
-    Every speaker line starts in column 0 and every further line of an entry is indented by one
-    space, so that text of an entry cannot start a speaker line or close the fence.
+    Every speaker line starts in column 0 and every further line of a part is indented by one
+    space, so that text of a part cannot start a speaker line or close the fence.
     """
     said: list[str] = []
-    for entry in entries:
-        speaker: str = entry.role
-        if entry.kind in ("call", "result"):
-            name = flat(entry.name.replace(":", " "))[:_NAME_SIZE]
-            speaker = f"{entry.kind} {neutral(name)}".strip()
-        said.append(f"{speaker}: {neutral(entry.text)}")
+    for part in parts:
+        speaker: str = part.role
+        if part.kind in ("call", "result"):
+            name = flat(part.name.replace(":", " "))[:_NAME_SIZE]
+            speaker = f"{part.kind} {neutral(name)}".strip()
+        said.append(f"{speaker}: {neutral(part.text)}")
     return said
 
 

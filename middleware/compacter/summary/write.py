@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from compacter.effects import Ask
 from compacter.lines.head import Head
 from compacter.lines.keep import keep
 from compacter.lines.read import clip
@@ -62,14 +63,11 @@ class Writer:
 
     head: Head
     """The texts to summarize."""
-    ask: Callable[..., Any]
-    """Constructor of the effect that asks the model: ``ask(messages, max_tokens, prefix, piece,
-    pieces)``."""
     prefix: Sequence[Any] | None
     """The conversation's own messages, at whose end to ask first, so that the provider's prompt
     cache pays for the head."""
     detect: Callable[[Exception], TokenLimit | None]
-    """Returns the token limit in an exception of ``ask``, if the prompt was too long."""
+    """Returns the token limit in an exception of ``Ask``, if the prompt was too long."""
     size: int
     """Characters of the messages that it replaces."""
     room: int
@@ -105,7 +103,7 @@ class Writer:
     _times: int = 1
     """Times the tokens of the text that an answer may spend."""
 
-    def write(self) -> Generator[Any, Any, Summary]:
+    def write(self) -> Generator[Ask, Any, Summary]:
         """Update the summary so far with all of the head. Raises ``NoSummaryError`` if no answer of
         the model is a summary.
 
@@ -218,7 +216,7 @@ class Writer:
             focus=self.focus,
         )
 
-    def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Any, Any, str]:
+    def _update(self, pieces: Sequence[Sequence[str]]) -> Generator[Ask, Any, str]:
         """Ask for a summary of the first piece. If the answer is not a summary, ask once more for
         fewer words. Return the fault of the answer, or an empty text.
         """
@@ -240,7 +238,7 @@ class Writer:
 
     def _try(
         self, piece: Sequence[str], left: int = 1, *, short: bool = False
-    ) -> Generator[Any, Any, str]:
+    ) -> Generator[Ask, Any, str]:
         """Ask once for a summary of ``piece``, the first of ``left`` pieces; without a piece, for a
         shorter text. Return the fault of the answer, or an empty text.
         """
@@ -250,7 +248,7 @@ class Writer:
         asked = self._prompt(None if self.prefix else piece, self._prior(), short=short)
         number = (self.chunks + 1, self.chunks + left) if piece else ()
         try:
-            reply: Reply = yield self.ask(
+            reply: Reply = yield Ask(
                 [{"role": "user", "content": asked}], tokens, self.prefix, *number
             )
         except Exception as error:  # noqa: BLE001 - ``write`` decides what becomes of the rest
@@ -268,8 +266,8 @@ class Writer:
         instruction = self._prompt((), "", short=short)
         quoted = self.head.prior.quoted.splitlines()
         said = (line.partition(": ")[2] for line in (*quoted, *piece))
-        record = gate.Record((earlier, *said))
-        if fault := gate.fault(replace(reply, text=text), limit, instruction, record):
+        transcript = gate.Transcript((earlier, *said))
+        if fault := gate.fault(replace(reply, text=text), limit, instruction, transcript):
             return fault
         if self.redact is not None:
             text = self.redact(text)

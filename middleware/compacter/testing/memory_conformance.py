@@ -100,12 +100,12 @@ class MemoryConformance:
             ],
         }
         head = (message, 2, None, {"role": "user", "content": ""}, 5)
-        saved = Record("k", 7, head, "d", "l", folded_user=4)
+        saved = Record("k", 7, head, "d", "l", compacted_user=4)
         memory.save(saved)
         for _ in range(2):  # Finding a record does not change it.
             (found,) = other.find(["k"])
             assert found == saved
-            assert repr(found.head) == repr(saved.head)
+            assert repr(found.view) == repr(saved.view)
 
     def test_a_record_with_the_same_id_takes_the_place_of_the_old_one(
         self, memory: Memory, other: Memory

@@ -8,20 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from compacter.messages.fields import field, members
 from compacter.messages.format import Message
-
-
-def fields(message: Message) -> Mapping[str, Any] | None:
-    """Return the fields of a message or block, or None if it has none."""
-    if isinstance(message, (dict, Mapping)):  # Most are dicts, which is seen at once.
-        return message
-    dump = getattr(message, "model_dump", None)
-    if callable(dump):
-        dumped = dump()
-        return dumped if isinstance(dumped, Mapping) else None
-    members = getattr(message, "__dict__", None)
-    return members if isinstance(members, dict) else None
-
 
 Count: TypeAlias = Callable[[Sequence[Message], Mapping[str, Any]], int]
 """Tokens of a request: its messages and the other arguments of the call (``tools``, ``system``,
@@ -81,16 +69,14 @@ class CharacterCount:
                 characters += len(item)
             elif isinstance(item, (list, tuple)):
                 pending.extend(item)
-            elif (members := fields(item)) is None:
-                continue
-            elif members.get("type") in _MEDIA_TYPES:
+            elif field(item, "type") in _MEDIA_TYPES:
                 media += 1
-            else:
-                if not _JSON.isdisjoint(members):
+            elif isinstance(read := item if type(item) is dict else members(item), dict):
+                if not _JSON.isdisjoint(read):
                     characters += sum(
-                        _json_length(members[key]) for key in _JSON if members.get(key) is not None
+                        _json_length(read[key]) for key in _JSON if read.get(key) is not None
                     )
-                pending.extend(value for key, value in members.items() if key not in _UNREAD)
+                pending.extend(value for key, value in read.items() if key not in _UNREAD)
         return math.ceil(characters / self.chars_per_token) + media * self.media_tokens
 
 
@@ -122,8 +108,8 @@ def chat_fault(messages: Sequence[Message], /) -> str | None:
     if not messages:
         return "'messages' must contain at least one message"
     for index, message in enumerate(messages):
-        read = fields(message)
-        if read is None:
+        read = message if isinstance(message, Mapping) else members(message)
+        if not isinstance(read, Mapping):
             return f"messages[{index}] must be an object, got {type(message).__name__}"
         role = read.get("role")
         if role not in _ROLES:
@@ -153,9 +139,8 @@ def _pairs(messages: Sequence[Message]) -> str | None:
     waiting: list[Any] = []
     caller = -1
     for index, message in enumerate([*messages, None]):  # At the end no call may wait.
-        read = fields(message) or {}
-        if read.get("role") == "tool":
-            call = read.get("tool_call_id")
+        if field(message, "role") == "tool":
+            call = field(message, "tool_call_id")
             if call not in waiting:
                 return (
                     f"messages[{index}]: the tool result {call!r} answers no call of the "
@@ -166,7 +151,7 @@ def _pairs(messages: Sequence[Message]) -> str | None:
         if waiting:
             return f"messages[{caller}]: no tool result follows for the tool call {waiting[0]!r}"
         caller = index
-        waiting = [(fields(call) or {}).get("id") for call in read.get("tool_calls") or ()]
+        waiting = [field(call, "id") for call in field(message, "tool_calls") or ()]
         if len(set(map(repr, waiting))) != len(waiting):
             return f"messages[{index}]: two of its tool calls have the same id"
     return None

@@ -1,1 +1,1 @@
-"""Shorten a text; show results as a table. Pure."""
+"""Shorten a text, take colours out of it; show results as a table. Pure."""
