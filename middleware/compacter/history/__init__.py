@@ -367,7 +367,7 @@ class History(UserList[Message]):
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):
-                raise CompactionError("too short to compact: no message can be compacted")
+                raise CompactionError("the history is too short: no message can be compacted")
             return result
         if not self.install(version, result.messages, own.options.redact):
             own.tell_history_changed(result.event)
