@@ -208,6 +208,7 @@ class ByHand:
         summary: str | None = None,
         focus: str | None = None,
         strict: bool = False,
+        **given: Never,
     ) -> CompactionResult:
         """Compact the messages now, and return the result. The list that is passed is not changed.
 
@@ -223,8 +224,10 @@ class ByHand:
             focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
+            **given: Other arguments, which raise an error that names the remedy.
 
         Raises:
+            TypeError: An argument is unknown.
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
@@ -240,6 +243,7 @@ class ByHand:
                 budget=budget,
                 summary=summary,
                 focus=focus,
+                **given,
             )
         )
 
@@ -253,6 +257,7 @@ class ByHand:
         summary: str | None = None,
         focus: str | None = None,
         strict: bool = False,
+        **given: Never,
     ) -> CompactionResult:
         """Like ``compact``, without blocking the event loop; raises the exceptions of ``compact``.
 
@@ -264,6 +269,7 @@ class ByHand:
             summary: A summary of your own, in place of a model's.
             focus: What the summary must not lose, in place of the option ``focus``.
             strict: Whether half of a tool pair is an error.
+            **given: Other arguments, which raise an error that names the remedy.
         """
         return await self._compact(
             ASYNC,
@@ -274,6 +280,7 @@ class ByHand:
             budget=budget,
             summary=summary,
             focus=focus,
+            **given,
         )
 
     def forget(self, messages: Sequence[Message], *, wire_format: str | None = None) -> None:
@@ -336,6 +343,11 @@ class ByHand:
         self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
         """Compact messages by their plan, which takes the other arguments."""
+        for name in given.keys() - {"model", "wire_format", "budget", "summary", "focus"}:
+            raise TypeError(
+                f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
+                f"characters; a threshold in tokens is History(messages, max_tokens=...)"
+            )
         from compacter.call.call import Call
         from compacter.call.handlers import Handlers
         from compacter.call.pump import pump
@@ -346,8 +358,8 @@ class ByHand:
         state = self._state.in_force()
         options = state.options
         large = io.asynchronous and is_large(messages)
-        plan = partial(self.plan, messages, **given)
-        planned = await io.thread(plan) if large else plan()
+        read = partial(self.plan, messages, **given)
+        planned = await io.thread(read) if large else read()
         for half in planned.conversation.broken if strict else ():
             raise InvalidHistoryError(
                 f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
@@ -363,8 +375,8 @@ class ByHand:
                     'or set Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
-        read = planned.conversation
-        request = Request(format=read.format, original=read.messages, messages=read.messages)
+        talk = planned.conversation
+        request = Request(format=talk.format, original=talk.messages, messages=talk.messages)
         call = Call(options, request, planned.sizes.calibration)
         target = Target(model=model)
         handlers = Handlers(state=state, io=io, call=call, target=target, large=large)

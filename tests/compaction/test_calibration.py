@@ -1,47 +1,35 @@
-"""What answers, refusals and their numbers say of a model."""
+"""The facts about a model that refusals and replies teach."""
 
 from __future__ import annotations
 
-import base64
-import random
-
-import litellm
 import pytest
 
-from compacter.call.request import MOST_OF_ESTIMATE
 from compacter.compaction.calibration import Calibration
-from compacter.lines.weight import tokens
-
-_RANDOM = random.Random(7)
+from compacter.compaction.sizes import Sizes
+from compacter.options import Options
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("characters", "tokens", "learnt"),
     [
-        "Please book the early train to Oslo, and two seats by the window. " * 20,
-        '{"path": "/srv/app/config.yaml", "lines": [12, 480], "ok": true}' * 20,
-        base64.b64encode(_RANDOM.randbytes(900)).decode(),
-        _RANDOM.randbytes(600).hex(),
-        "0123456789" * 60,
-        "!?;:{}[]()<>#$%&*" * 30,
-        "今天天气很好我们去公园散步吧。" * 20,
-        "မင်္ဂလာပါ" * 30,
-        "\N{GRINNING FACE}\N{PARTY POPPER}\N{ROCKET}" * 40,
-        "lone \ud83d surrogate",
-        "",
+        (150, 50, True),
+        (147, 49, False),
+        (25, 100, True),
+        (24, 100, False),
+        (2_000, 100, True),
+        (2_001, 100, False),
     ],
 )
-def test_no_text_has_more_tokens_than_the_most(text: str) -> None:
-    counted = litellm.token_counter(model="gpt-4", text=text.encode("utf-8", "replace").decode())
-    assert counted <= MOST_OF_ESTIMATE * tokens(text.replace(" ", ""))
+def test_calibration(characters: int, tokens: int, *, learnt: bool) -> None:
+    """Nothing is learnt of tiny and absurd samples; a token has four characters until then."""
+    calibration = Calibration()
+    calibration.learn(characters, tokens)
+
+    assert calibration.learnt is learnt
+    assert calibration.chars_per_token == (characters / tokens if learnt else 4.0)
 
 
-def test_the_most_of_plain_words_is_less_than_their_characters() -> None:
-    words = "Please book the early train to Oslo, and two seats by the window. " * 20
-    assert MOST_OF_ESTIMATE * tokens(words.replace(" ", "")) < 0.8 * len(words)
-
-
-class TestACalibration:
+class TestTheWindow:
     def test_a_larger_answered_request_refutes_a_window(self) -> None:
         """A server that was restarted with more context gets all of it."""
         learnt = Calibration()
@@ -98,3 +86,14 @@ class TestACalibration:
         learnt = Calibration(window=8_000, learnt=known)
         learnt.refuse(refused)
         assert learnt.window == window
+
+    def test_is_tried_again_after_one_compaction_below_it_then_two_then_four(self) -> None:
+        sizes = Sizes(Options(trigger_tokens=0.8), Calibration())
+        learnt = sizes.calibration
+        learnt.state_window(8_000)
+        for patience in (1, 2, 4):
+            for _ in range(patience):
+                assert not sizes.tries_window
+                learnt.compactions += 1
+            assert sizes.tries_window
+            learnt.state_window(8_000)

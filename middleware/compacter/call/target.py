@@ -14,7 +14,7 @@ from compacter.call.arguments import Args, Arguments, Binding, Named
 from compacter.call.option_names import USUAL, Form, other_form
 from compacter.call.request import Request
 from compacter.call.state import State
-from compacter.compaction.conversation import join_users, origins_of
+from compacter.compaction.check import join_users, origins_of
 from compacter.effects import Ask
 from compacter.messages.fields import first
 from compacter.messages.format import Message
