@@ -400,22 +400,6 @@ class TestLargeHistories:
         assert threads == {"compacter"}
 
 
-class TestPlainFunctionsThatReturnAnAwaitable:
-    @pytest.mark.parametrize("trigger", [None, 10**6])
-    async def test_are_async_from_their_first_call_on(self, trigger: int | None) -> None:
-        model = ScriptedModel(window=2_000)
-        compacter = Compacter(summarizer=ScriptedSummarizer(), trigger_tokens=trigger)
-
-        def plain(model_name: str, messages: list[Any]) -> Any:
-            return model.acompletion(model_name, messages)
-
-        chat = compacter.wrap(plain)
-        for _ in range(3):
-            reply = await chat("m", talk(12, 400))
-            assert reply["choices"]
-        assert compacter.totals.rounds == 1
-
-
 def under_trio(model: ScriptedModel) -> Any:
     async def acompletion(model_name: str, messages: list[Any]) -> Any:
         await trio.lowlevel.checkpoint()

@@ -126,15 +126,6 @@ def test_a_chat_of_short_lines_is_not_read_for_its_frames(tokens: int) -> None:
 
 
 class TestNoRoomForAnAnswer:
-    def test_a_reply_cut_at_the_window_is_a_token_limit(self) -> None:
-        model = ScriptedModel(window=4_010, replies="word " * 200)
-        compacter, events = listening()
-        compacter._state.calibration("m").window = 4_010
-        reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
-        assert reply["choices"][0]["finish_reason"] == "stop"
-        assert len(told(events, CompactionEvent)) == 1
-        assert model.rejected == 0
-
     @pytest.mark.parametrize("options", [{"max_tokens": 1}, {"max_tokens": 16}])
     def test_a_reply_that_was_meant_to_be_short_is_none(self, options: dict[str, Any]) -> None:
         model = ScriptedModel(window=10**6, replies="word " * 200)
