@@ -13,7 +13,10 @@ from tests.conversations import Chat, talk
 
 from compacter import Compacter, InProcessMemory
 from compacter.call import handlers, lead
+from compacter.call.state import State
+from compacter.options import Options
 from compacter.runtime import models
+from compacter.runtime.io import SYNC, run
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -76,6 +79,28 @@ def test_a_summary_that_another_process_makes_is_waited_for(
 
     assert asked_before_the_summary[0] == 4
     assert memory.released >= 1
+
+
+def test_a_claim_is_released_before_the_model_answers() -> None:
+    """So that calls which wait for the summary need not wait for the answer too."""
+    memory = HeldElsewhere(asked_in_vain=0)
+    model = ScriptedModel(window=900)
+    released = list[int]()
+
+    def completion(model_name: str, messages: list[Chat]) -> Any:
+        released.append(memory.released)
+        return model.completion(model_name, messages)
+
+    Compacter(summarizer="extractive", memory=memory).wrap(completion)("m", talk())
+    assert released == [0, 1]
+
+
+def test_a_claim_that_is_granted_after_the_end_of_its_call_is_released() -> None:
+    memory = HeldElsewhere(asked_in_vain=0)
+    waiting = lead.Lead(State(Options(memory=memory)), SYNC)
+    waiting.close()
+    run(waiting.take("key", 1.0))
+    assert memory.released == 1
 
 
 def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
