@@ -252,6 +252,14 @@ class TestUsage:
         assert (made.calibration.chars_per_token, made.calibration.learnt) == (5.0, True)
         assert (made.state.tokens, made.state.characters) == (2_000, 10_000)
 
+    def test_of_an_answer_ends_what_the_refusal_before_it_said(
+        self, policy: Any, begin: Any
+    ) -> None:
+        """The next refusal is a first one again."""
+        made = policy(8_000, known=ConversationState(refused_size=9_000))
+        self.ask(made, begin, 2_000).end()
+        assert made.state.refused_size == 0
+
     def test_is_noted_without_the_quotes(self, policy: Any, begin: Any) -> None:
         """The next request may have others, or none."""
         text = "User, message 0: yes"
