@@ -106,7 +106,7 @@ def measure(length: int) -> dict[str, float]:
     building = seconds(lambda: Talk(parts).find(terms("harbour")))
     index = Talk(parts)
     wanted = terms(messages[7]["content"].partition(".")[0])
-    looking = min(seconds(lambda: index.find(wanted).hits) for _ in range(5))
+    looking = min(seconds(lambda: index.find(wanted)) for _ in range(5))
     with_quotes = turns(messages, 0.15)
     without = turns(messages, None)
     added = {name: with_quotes[name] - without[name] for name in ("new", "same")}

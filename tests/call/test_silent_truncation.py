@@ -9,7 +9,7 @@ import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.call.request import expected_tokens
+from compacter.call.request import expected_tokens, may_be_cut
 from compacter.compaction.calibration import Calibration
 from compacter.events import SilentTruncation
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -116,6 +116,14 @@ def test_a_server_that_always_cuts_is_read_again_only_when_it_reads_more() -> No
     for _ in range(3):
         larger("unknown-model", talk(20, 400))
     assert [event.prompt_tokens for event in told(events, SilentTruncation)] == [1_000, 1_500]
+
+
+@pytest.mark.parametrize("tokens", [450, 500, 600])
+def test_a_chat_of_short_lines_is_not_read_for_its_frames(tokens: int) -> None:
+    """JSON around 100 lines of 20 characters is larger than they are; nobody reads it."""
+    chat = [{"role": ("user", "assistant")[at % 2], "content": "x" * 20} for at in range(100)]
+    assert not may_be_cut(chat, tokens, (), {})
+    assert may_be_cut(chat, tokens // 2, (), {})
 
 
 class TestNoRoomForAnAnswer:

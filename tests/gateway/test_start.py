@@ -22,13 +22,13 @@ HERE = "callback_settings.compacter"
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["compact_ratio"], f"{HERE}: Input should be a valid dictionary"),
+        (["compact_ratio"], f"{HERE}: must be a valid dictionary"),
         ({"compact_ration": 0.5}, f"{HERE}.compact_ration cannot be set here"),
         ({"compact_ratio": 3}, f"{HERE}: compact_ratio: "),
         ({"pin": "lambda m: True"}, f"{HERE}.pin cannot be set here"),
         ({"summarizer": 3}, f"{HERE}: summarizer: "),
         ({"dry_run": "perhaps"}, f"{HERE}.dry_run: "),
-        ({"model_groups": ["small"]}, f"{HERE}.model_groups: Input should be a valid dictionary"),
+        ({"model_groups": ["small"]}, f"{HERE}.model_groups: must be a valid dictionary"),
         (
             {"model_groups": {"small": {"max_retries": -1}}},
             (f"{HERE}.model_groups.small: max_retries: "),

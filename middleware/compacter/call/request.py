@@ -12,7 +12,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.calibration import Calibration
-from compacter.compaction.conversation import Conversation, join_users, origins_of
+from compacter.compaction.check import join_users, origins_of
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import unfold
 from compacter.lines.weight import tokens, tokens_each
 from compacter.memory.record import UNBOUND, Bound
@@ -333,6 +334,11 @@ def may_be_cut(
     return measure(messages, beside, earlier) > tokens * MOST_CHARACTERS
 
 
+# Characters of JSON around the text of a message, at the least: `{"role": "user", "content": ""}`.
+# Counted as text, they would make a chat of short lines look cut.
+_FRAME = 31
+
+
 def measure(
     messages: Sequence[Message],
     beside: Sequence[object],
@@ -348,7 +354,7 @@ def measure(
     if count > len(messages) or id(messages[count - 1]) != last:
         count = most = 0
     try:
-        most += len(_encode(messages[count:]))
+        most += len(_encode(messages[count:])) - _FRAME * len(messages[count:])
         overhead = len(_encode(beside))
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
         return inf

@@ -316,7 +316,7 @@ class State:
         del self.late[:-_MOST_LATE]
 
     def take_late(self, conversation: ConversationState) -> None:
-        """Remove the note that a conversation must be compacted, as its next call does it."""
+        """Remove the conversation from those that the next call must compact, as this call does."""
         with suppress(ValueError):  # Another call has removed it.
             self.late.remove(conversation)
 

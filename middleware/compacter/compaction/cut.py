@@ -150,5 +150,5 @@ def _recent_turns(plan: CompactionPlan, least: int) -> int:
     read = plan.conversation
     count = plan.options.preserve_recent_turns
     turns = [at for at, kind in enumerate(read.kinds) if kind is Kind.USER and at != read.prior]
-    begins = (read.step(turn)[0] for turn in turns[len(turns) - count :] if count)
+    begins = (read.step(turn)[0] for turn in turns[-count:] if count)
     return next((begin for begin in begins if read.heads[begin] >= least), len(read.kinds))

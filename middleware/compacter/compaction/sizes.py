@@ -100,8 +100,8 @@ class Sizes:
 
         A server may take more than it once did, and no request would show it if each was compacted
         below the window. So one of these compactions is left to a refusal: after one of them, after
-        two more, after four more. Later if they are made ahead, as then no call shall wait, or for
-        quotes, as the request that is tried has none.
+        two more, after four more. It takes more of them if they are made ahead, as then no call
+        should wait, or for quotes, as the request that is tried has none.
         """
         learnt = self.calibration
         options = self.options

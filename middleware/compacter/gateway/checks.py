@@ -33,6 +33,7 @@ def checked(model: type[M], given: object, *path: str) -> M:
         for problem in error.errors():
             name = ".".join(map(str, problem["loc"]))
             text = problem["msg"].removeprefix("Value error, ").removeprefix(f"{name} ")
+            text = text.replace("Input should be", "must be")
             problems.append(f"{'.'.join(filter(None, (*path, name)))}: {text}")
         raise ConfigurationError("; ".join(problems)) from None
 

@@ -20,7 +20,8 @@ from compacter.errors import (
     whole_number,
     with_hints,
 )
-from compacter.history.snapshot import VERSION, Snapshot
+from compacter.history import snapshot as snapshots
+from compacter.history.snapshot import VERSION
 from compacter.lines.archive import Archive
 from compacter.lines.frame import folded
 from compacter.lines.passages import Passage
@@ -367,7 +368,7 @@ class History(UserList[Message]):
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):
-                raise CompactionError("too short to compact: no message can be compacted")
+                raise CompactionError("the history is too short: no message can be compacted")
             return result
         if not self.install(version, result.messages, own.options.redact):
             own.tell_history_changed(result.event)
@@ -432,7 +433,7 @@ class History(UserList[Message]):
                 is then unchanged.
         """
         try:
-            read = Snapshot.model_validate(json.loads(snapshot, object_hook=record.restore_bytes))
+            read = snapshots.read(snapshot)
             format_of(read.messages, read.wire_format or self._wire_format)
             pinned = [message for message, pin in zip(read.messages, read.pins, strict=True) if pin]
         except (ValueError, TypeError, LookupError, RecursionError) as error:

@@ -23,7 +23,7 @@ _BYTES = (bytes, bytearray)
 
 
 class Unencodable(Exception):  # noqa: N818 - the established name in the memory
-    """A message cannot be encoded such that different contents always have different encodings."""
+    """A message has no encoding that another message could not have too."""
 
 
 def field(item: Json, name: str) -> Json:

@@ -88,7 +88,7 @@ class OpenAIFormat(MessageFormat):
         return super().read(message)
 
     def whole(self, message: Message) -> Row | None:
-        """Return the row of a tool's result."""
+        """Return the row of the whole message if it is a tool's result, else ``None``."""
         return _RESULTS.get(word(message, "role"))
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:

@@ -155,8 +155,8 @@ sent."""
 
 
 def targets(group: str, rounds: int) -> list[dict[str, Any]]:
-    """Return fallbacks to the group itself, numbered, as the router skips a target that it has
-    already tried.
+    """Return a fallback to the group itself for each round. They are numbered, because the router
+    skips a target that it has already tried.
     """
     return [{"model": group, ROUND: number} for number in range(1, rounds + 1)]
 
