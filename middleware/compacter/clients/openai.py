@@ -282,7 +282,8 @@ def compacting(state: State, function: Function) -> Function:
             await Performer(state=state, io=io).emit(_event(state, kwargs, compacted))
             had = f"had the server compact its history ({_NAME}), and the request"
             had += " that went on from there"
-            made, new = listed(field(compacted, "output")), _items(kwargs)
+            made = listed(field(compacted, "output"))
+            new = _items(kwargs)
             waiting = _ids([*made, *new], "_output") - _ids([*made, *new], "_call")
             last = await io.call(resource.retrieve, former) if waiting else None
             kept = without(kwargs, ("previous_response_id",))
