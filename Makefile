@@ -224,7 +224,7 @@ frameworks: $(FRAMEWORKS:%=$(VENV)-frameworks/%/.done)
 	@failed=; for name in $(FRAMEWORKS); do \
 		echo "== $$name"; $(VENV)-frameworks/$$name/bin/python -m pytest -q --confcutdir=tests/frameworks \
 			-o addopts=--import-mode=importlib -o filterwarnings=default -W ignore \
-			tests/frameworks/test_$${name//-/_}.py $(PYTEST_ARGS) || failed="$$failed $$name"; done; \
+			tests/frameworks/test_$${name//-/_}.py tests/frameworks/test_pages.py $(PYTEST_ARGS) || failed="$$failed $$name"; done; \
 	test -z "$$failed" || { echo "make: failed:$$failed" >&2; exit 1; }
 
 $(VENV)-frameworks/%/.done: requirements/frameworks/%.txt | $(VENV)/.uv

@@ -15,6 +15,21 @@ def bot(content: object) -> Chat:
     return {"role": "assistant", "content": content}
 
 
+class TooLongError(Exception):
+    """A provider's refusal, which is known by its code."""
+
+    code = "context_length_exceeded"
+
+
+def dialogue(turns: int, asked: str, answered: str, *, first: int = 0) -> list[Chat]:
+    """So many questions and answers; ``{n}`` in them is their number."""
+    return [
+        say(text.format(n=number))
+        for number in range(first, first + turns)
+        for say, text in ((user, asked), (bot, answered))
+    ]
+
+
 def history(turns: int = 10, size: int = 200) -> list[Chat]:
     """So many questions, each with its answer, in OpenAI's format; ``size`` characters each."""
     return [

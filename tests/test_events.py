@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History
+from compacter import Compacter, CompactionError, CompactionEvent, History
 from compacter.events import (
     UNTOLD,
     CompactionReused,
@@ -229,36 +229,6 @@ class TestHooks:
         )
 
         assert order == ["call", "hook", "call"]
-
-
-class TestBeforeCompaction:
-    def test_it_sees_the_plan_and_may_move_the_cut(self) -> None:
-        from dataclasses import replace
-
-        seen: list[CompactionPlan] = []
-
-        def fewer(plan: CompactionPlan) -> CompactionPlan:
-            seen.append(plan)
-            return replace(plan, cut=5)
-
-        result = Compacter(summarizer=summarizer(), before_compaction=fewer).compact(talk())
-
-        assert seen[0].cut > 5
-        assert result.discarded == tuple(talk()[1:5])
-
-    @pytest.mark.parametrize("answer", [True, None, "yes"])
-    def test_any_other_answer_lets_the_plan_be(self, answer: Any) -> None:
-        plain = Compacter(summarizer=summarizer()).compact(talk())
-        asked = Compacter(summarizer=summarizer(), before_compaction=lambda plan: answer).compact(
-            talk()
-        )
-        assert asked.discarded == plain.discarded
-
-    def test_a_veto_leaves_everything(self) -> None:
-        asked = summarizer()
-        result = Compacter(summarizer=asked, before_compaction=lambda plan: False).compact(talk())
-        assert not result.changed
-        assert not asked.requests
 
 
 class TestTotals:

@@ -135,12 +135,7 @@ class TestMemoryScope:
             {},
             {"redact": shout},
             {"pin": shout, "summarizer": "gpt-4o"},
-            {
-                "strategy": [
-                    ClearToolResults(exclude=("read", "write", "list")),
-                    [Summarize(), Shorten()],
-                ]
-            },
+            {"strategy": [ClearToolResults(exclude=("read", "write", "list")), Shorten()]},
             {"strategy": Halve(0.25)},
             {"rules": ["Be brief."], "fallback": ["extractive", "truncate"]},
         ],

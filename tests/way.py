@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.conversations import TooLongError
+
 import compacter
 from compacter import Compacter
 
@@ -30,10 +32,6 @@ not them."""
 MAKERS = ("__init__", "__new__")
 BESIDE_STATE = ("compacter.events.", "compacter.effects.")
 """Modules whose objects are reports and questions, not state."""
-
-
-class TooLongError(Exception):
-    code = "context_length_exceeded"
 
 
 def conversation(turns: int) -> list[dict[str, str]]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
-from compacter.compaction.calibration import Calibration
 from compacter.events import PassagesRecalled, PreparationFailed
 
 if TYPE_CHECKING:
@@ -54,65 +53,6 @@ class Server:
 
 def summarize(messages: list[Chat]) -> str:
     return "They went over the cranes at the pier, one after the other."
-
-
-class TestACalibration:
-    def test_a_larger_answered_request_refutes_a_window(self) -> None:
-        """A server that was restarted with more context gets all of it."""
-        learnt = Calibration()
-        learnt.state_window(8_000)
-        learnt.take(8_000)
-        assert learnt.window == 8_000
-        learnt.take(9_500)
-        assert learnt.window is None
-        learnt.assume_window(8_000)  # A record made before says the same again.
-        assert learnt.window is None
-        learnt.assume_window(32_000)
-        assert learnt.window == 32_000
-
-    def test_refusals_without_numbers_teach_a_bracket(self) -> None:
-        """The window lies between the largest answered and the smallest refused request."""
-        learnt = Calibration()
-        learnt.refuse(10_000)
-        assert learnt.window is None  # Nothing was answered yet.
-        learnt.take(6_000)
-        assert learnt.window == 8_000
-        learnt.take(7_000)
-        assert learnt.window == 8_500
-        learnt.refuse(8_000)
-        assert learnt.window == 7_500
-        learnt.take(8_200)
-        assert learnt.window is None  # What was refused now is answered.
-
-    def test_a_stated_number_replaces_the_bracket(self) -> None:
-        learnt = Calibration()
-        learnt.refuse(10_000)
-        learnt.take(6_000)
-        learnt.state_window(9_000)
-        learnt.take(7_000)
-        assert learnt.window == 9_000
-
-    def test_a_smaller_window_than_was_answered_is_believed_once_it_is_stated_again(self) -> None:
-        learnt = Calibration()
-        learnt.take(30_000)
-        assert not learnt.state_window(8_000)
-        assert not learnt.state_window(20)
-        assert learnt.window is None
-        assert not learnt.state_window(8_000)
-        assert learnt.state_window(8_000)
-        assert learnt.window == 8_000
-        assert learnt.taken == 0
-
-    @pytest.mark.parametrize(
-        ("known", "refused", "window"),
-        [(True, 7_999, None), (True, 8_000, 8_000), (True, 9_000, 8_000), (False, 7_999, 8_000)],
-    )
-    def test_a_smaller_refused_request_refutes_a_window_if_sizes_are_known(
-        self, *, known: bool, refused: int, window: int | None
-    ) -> None:
-        learnt = Calibration(window=8_000, learnt=known)
-        learnt.refuse(refused)
-        assert learnt.window == window
 
 
 def grow(completion: Any, turns: int) -> None:

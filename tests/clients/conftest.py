@@ -50,6 +50,20 @@ def bedrock_server() -> Iterator[loopback.Provider]:
         yield server
 
 
+@pytest.fixture
+def openai_client(openai_server: loopback.Provider) -> Iterator[openai.OpenAI]:
+    url = f"{openai_server.url}/v1"
+    with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as made:
+        yield made
+
+
+@pytest.fixture
+def anthropic_client(anthropic_server: loopback.Provider) -> Iterator[anthropic.Anthropic]:
+    url = anthropic_server.url
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as made:
+        yield made
+
+
 def said(number: int) -> tuple[str, str]:
     return (
         (

@@ -14,8 +14,6 @@ from tests.clients.loopback import WORDS
 from compacter import Compacter, CompactionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.clients.loopback import Provider
 
 OPTIONS: dict[str, Any] = {"model": "claude-test", "max_tokens": 300}
@@ -27,12 +25,6 @@ TOOLS: list[Any] = [
         "input_schema": {"type": "object", "properties": {"pier": {"type": "integer"}}},
     }
 ]
-
-
-@pytest.fixture
-def client(anthropic_server: Provider) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as made:
-        yield made
 
 
 def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
@@ -56,10 +48,13 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
 
 
 def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Recording, blocks: list[Any]
+    anthropic_client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Recording,
+    blocks: list[Any],
 ) -> None:
     long: Any = {**OPTIONS, "max_tokens": 2000, "thinking": THINKING}
-    compacter.wrap(client).messages.create(messages=blocks, tools=TOOLS, **long)
+    compacter.wrap(anthropic_client).messages.create(messages=blocks, tools=TOOLS, **long)
     check(anthropic_server, blocks, compacter.events)
     for message in anthropic_server.bodies[-1]["messages"]:
         kinds = [part["type"] for part in message["content"] if isinstance(part, dict)]
@@ -72,14 +67,16 @@ def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
 
 
 def test_the_stream_helper(
-    client: anthropic.Anthropic,
+    anthropic_client: anthropic.Anthropic,
     anthropic_server: Provider,
     compacter: Recording,
     blocks: list[Any],
     refusing: Any,
 ) -> None:
     anthropic_server.refuse = refusing
-    manager = compacter.wrap(client).messages.stream(messages=blocks, tools=TOOLS, **OPTIONS)
+    manager = compacter.wrap(anthropic_client).messages.stream(
+        messages=blocks, tools=TOOLS, **OPTIONS
+    )
     assert isinstance(manager, MessageStreamManager)
     assert anthropic_server.bodies == []
     with manager as stream:
@@ -99,14 +96,16 @@ def test_the_stream_helper(
 @pytest.mark.parametrize("reading", ["text_stream", "until_done", "get_final_message"])
 def test_each_way_to_read_the_stream_helper(
     reading: str,
-    client: anthropic.Anthropic,
+    anthropic_client: anthropic.Anthropic,
     anthropic_server: Provider,
     compacter: Recording,
     blocks: list[Any],
     refusing: Any,
 ) -> None:
     anthropic_server.refuse = refusing
-    with compacter.wrap(client).beta.messages.stream(messages=blocks, **OPTIONS) as stream:
+    with compacter.wrap(anthropic_client).beta.messages.stream(
+        messages=blocks, **OPTIONS
+    ) as stream:
         if reading == "text_stream":
             assert "".join(stream.text_stream) == WORDS
         elif reading == "until_done":
@@ -116,10 +115,13 @@ def test_each_way_to_read_the_stream_helper(
 
 
 def test_giving_up_raises_anthropics_own_exception(
-    client: anthropic.Anthropic, anthropic_server: Provider, blocks: list[Any], refusing: Any
+    anthropic_client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    blocks: list[Any],
+    refusing: Any,
 ) -> None:
     anthropic_server.refuse = refusing
-    wrapped = Compacter(max_retries=0).wrap(client)
+    wrapped = Compacter(max_retries=0).wrap(anthropic_client)
     with (
         pytest.raises(anthropic.APIStatusError, match="prompt is too long") as caught,
         wrapped.messages.stream(messages=blocks, **OPTIONS),

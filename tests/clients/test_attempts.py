@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.conversations import dialogue, user
 
 from compacter.call.arguments import Binding
 from compacter.call.state import State
@@ -23,11 +24,8 @@ TOO_LONG = TokenLimit(limit=400, requested=900)
 
 
 def talk(turns: int = 16) -> Chat:
-    messages: Chat = []
-    for turn in range(turns):
-        messages.append({"role": "user", "content": f"What of wall number {turn}? " * 4})
-        messages.append({"role": "assistant", "content": f"Wall number {turn} still stands. " * 4})
-    return [*messages, {"role": "user", "content": "And now?"}]
+    asked, answered = "What of wall number {n}? " * 4, "Wall number {n} still stands. " * 4
+    return [*dialogue(turns, asked, answered), user("And now?")]
 
 
 def refusal() -> TokenLimitError:

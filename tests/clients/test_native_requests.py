@@ -23,8 +23,6 @@ from compacter import Compacter, CompactionEvent
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.clients.loopback import Body, Provider
 
 boto3: Any = import_module("boto3")
@@ -50,73 +48,52 @@ def every_compaction_is_native(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compacter.compaction.summarize.is_native", lambda task: True)
 
 
-@pytest.fixture
-def native(events: list[CompactionEvent]) -> Compacter:
-    # Without room for quotes, so that little has to be compacted, and fits into one request.
-    return Compacter(
-        max_summary_tokens=100,
-        recall=None,
-        on_compaction=events.append,
-    )
+class Ahead:
+    """A Compacter whose refused calls ask for one summary, and what it made."""
 
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[CompactionEvent] = []
+        # Without room for quotes, so that little has to be compacted, and fits into one request.
+        made = Compacter(max_summary_tokens=100, recall=None, on_compaction=self.events.append)
+        self.wrap = made.wrap
+        self._monkeypatch = monkeypatch
 
-@pytest.fixture
-def tight(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Any]], list[Any]]:
-    """Makes the servers' window a little too small for a history, so that all but a little fits
-    into one request.
-    """
-
-    def narrowed(history: list[Any]) -> list[Any]:
-        monkeypatch.setattr(
-            sys.modules["tests.clients.loopback"], "WINDOW", len(json.dumps(history)) // 4 - 10
-        )
+    def tight(self, history: list[Any]) -> list[Any]:
+        """Make the servers' window a little too small for a history, so that all but a little fits
+        into one request.
+        """
+        window = len(json.dumps(history)) // 4 - 10
+        self._monkeypatch.setattr(sys.modules["tests.clients.loopback"], "WINDOW", window)
         return history
 
-    return narrowed
-
-
-def check(
-    server: Provider, events: list[CompactionEvent], key: str, *, same: tuple[str, ...]
-) -> Body:
-    """One request for a summary: the call's own beginning and options, the instruction
-    behind it.
-    """
-    refused, asked, answered = server.bodies
-    prefix = [message for message in asked[key] if ASKED not in json.dumps(message)]
-    assert "Understood." not in json.dumps(prefix)
-    assert len(prefix) > 4
-    assert prefix == refused[key][: len(prefix)]
-    assert ASKED in json.dumps(asked[key][-1])
-    for name in same:
-        assert asked[name] == refused[name] == answered[name]
-    assert [(event.fallback, event.summarizer_calls) for event in events] == [(False, 1)]
-    return asked
+    def asked(self, server: Provider, key: str, *, same: tuple[str, ...]) -> Body:
+        """The one request for a summary: the call's own beginning and options, the instruction
+        behind it.
+        """
+        refused, asked, answered = server.bodies
+        prefix = [message for message in asked[key] if ASKED not in json.dumps(message)]
+        assert "Understood." not in json.dumps(prefix)
+        assert len(prefix) > 4
+        assert prefix == refused[key][: len(prefix)]
+        assert ASKED in json.dumps(asked[key][-1])
+        for name in same:
+            assert asked[name] == refused[name] == answered[name]
+        assert [(event.fallback, event.summarizer_calls) for event in self.events] == [(False, 1)]
+        return asked
 
 
 @pytest.fixture
-def openai_client(openai_server: Provider) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=openai_server.url, api_key="none", max_retries=0) as made:
-        yield made
-
-
-@pytest.fixture
-def anthropic_client(anthropic_server: Provider) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as made:
-        yield made
+def ahead(monkeypatch: pytest.MonkeyPatch) -> Ahead:
+    return Ahead(monkeypatch)
 
 
 def test_chat_completions(
-    openai_client: openai.OpenAI,
-    openai_server: Provider,
-    native: Compacter,
-    events: list[CompactionEvent],
-    chat: Any,
-    tight: Any,
+    openai_client: openai.OpenAI, openai_server: Provider, ahead: Ahead, chat: Any
 ) -> None:
     tools: Any = [{"type": "function", "function": TOOL}]
-    history = tight(chat)
+    history = ahead.tight(chat)
 
-    native.wrap(openai_client).chat.completions.create(
+    ahead.wrap(openai_client).chat.completions.create(
         model="m",
         messages=history,
         tools=tools,
@@ -125,23 +102,17 @@ def test_chat_completions(
         stop=["\n\n"],
     )
 
-    asked = check(openai_server, events, "messages", same=("model", "tools", "temperature"))
+    asked = ahead.asked(openai_server, "messages", same=("model", "tools", "temperature"))
     assert not {"tool_choice", "stop", "stream"} & set(asked)
     assert asked["max_tokens"] == 100
 
 
 @pytest.mark.parametrize("way", ["stream", "parse", "raw"])
 def test_however_the_call_is_made_the_summary_is_asked_for_in_plain_words(
-    way: str,
-    openai_client: openai.OpenAI,
-    openai_server: Provider,
-    native: Compacter,
-    events: list[CompactionEvent],
-    chat: Any,
-    tight: Any,
+    way: str, openai_client: openai.OpenAI, openai_server: Provider, ahead: Ahead, chat: Any
 ) -> None:
-    completions = native.wrap(openai_client).chat.completions
-    history = tight(chat)
+    completions = ahead.wrap(openai_client).chat.completions
+    history = ahead.tight(chat)
     if way == "stream":
         chunks = completions.create(model="m", messages=history, stream=True)
         assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == WORDS
@@ -149,43 +120,35 @@ def test_however_the_call_is_made_the_summary_is_asked_for_in_plain_words(
         assert completions.parse(model="m", messages=history, response_format=Colour).choices
     else:
         assert completions.with_raw_response.create(model="m", messages=history).parse().choices
-    asked = check(openai_server, events, "messages", same=("model",))
+    asked = ahead.asked(openai_server, "messages", same=("model",))
     assert not {"response_format", "stream"} & {name for name, value in asked.items() if value}
 
 
 def test_responses(
-    openai_client: openai.OpenAI,
-    openai_server: Provider,
-    native: Compacter,
-    events: list[CompactionEvent],
-    items: Any,
-    tight: Any,
+    openai_client: openai.OpenAI, openai_server: Provider, ahead: Ahead, items: Any
 ) -> None:
     tools: Any = [{"type": "function", **TOOL}]
-    native.wrap(openai_client).responses.create(
-        model="m", input=tight(items), tools=tools, instructions="Be terse.", max_output_tokens=70
+    ahead.wrap(openai_client).responses.create(
+        model="m",
+        input=ahead.tight(items),
+        tools=tools,
+        instructions="Be terse.",
+        max_output_tokens=70,
     )
-    asked = check(openai_server, events, "input", same=("model", "tools", "instructions"))
+    asked = ahead.asked(openai_server, "input", same=("model", "tools", "instructions"))
     assert asked["max_output_tokens"] == 100
 
 
-async def test_an_async_client(
-    openai_server: Provider, native: Compacter, events: list[CompactionEvent], chat: Any, tight: Any
-) -> None:
+async def test_an_async_client(openai_server: Provider, ahead: Ahead, chat: Any) -> None:
     async with openai.AsyncOpenAI(
         base_url=openai_server.url, api_key="none", max_retries=0
     ) as client:
-        await native.wrap(client).chat.completions.create(model="m", messages=tight(chat))
-    check(openai_server, events, "messages", same=("model",))
+        await ahead.wrap(client).chat.completions.create(model="m", messages=ahead.tight(chat))
+    ahead.asked(openai_server, "messages", same=("model",))
 
 
 def test_anthropic(
-    anthropic_client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    native: Compacter,
-    events: list[CompactionEvent],
-    blocks: Any,
-    tight: Any,
+    anthropic_client: anthropic.Anthropic, anthropic_server: Provider, ahead: Ahead, blocks: Any
 ) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     for _ in range(300):  # Deeper than Python's stack allows to follow it.
@@ -193,19 +156,17 @@ def test_anthropic(
     tools: Any = [{"name": "look_up", "input_schema": schema}]
     thinking: Any = {"type": "enabled", "budget_tokens": 1024}
 
-    native.wrap(anthropic_client).messages.create(
+    ahead.wrap(anthropic_client).messages.create(
         model="m",
         max_tokens=2000,
-        messages=tight(blocks),
+        messages=ahead.tight(blocks),
         tools=tools,
         system="Be terse.",
         thinking=thinking,
         stop_sequences=["END"],
     )
 
-    asked = check(
-        anthropic_server, events, "messages", same=("model", "tools", "system", "thinking")
-    )
+    asked = ahead.asked(anthropic_server, "messages", same=("model", "tools", "system", "thinking"))
     assert "stop_sequences" not in asked
     # The limit must be above what thinking may take, or Anthropic refuses the request.
     assert asked["max_tokens"] == 1024 + 100
@@ -220,32 +181,23 @@ def test_anthropic_gets_no_mark_where_the_caller_uses_none_or_all(
     marks: int,
     anthropic_client: anthropic.Anthropic,
     anthropic_server: Provider,
-    native: Compacter,
-    events: list[CompactionEvent],
+    ahead: Ahead,
     blocks: Any,
-    tight: Any,
 ) -> None:
     mark = {"cache_control": {"type": "ephemeral"}}
     system: Any = [{"type": "text", "text": f"Rule {number}.", **mark} for number in range(marks)]
     last = blocks[-1] if marks else {"role": "user", "content": "Which colour?"}
 
-    native.wrap(anthropic_client).messages.create(
-        model="m", max_tokens=100, messages=tight([*blocks[:-1], last]), system=system
+    ahead.wrap(anthropic_client).messages.create(
+        model="m", max_tokens=100, messages=ahead.tight([*blocks[:-1], last]), system=system
     )
 
-    asked = check(anthropic_server, events, "messages", same=("system",))
+    asked = ahead.asked(anthropic_server, "messages", same=("system",))
     assert "cache_control" not in str(asked["messages"])
 
 
 @pytest.mark.parametrize("kind", ["dict", "camel", "object"])
-def test_gemini(
-    kind: str,
-    gemini_server: Provider,
-    native: Compacter,
-    events: list[CompactionEvent],
-    contents: Any,
-    tight: Any,
-) -> None:
+def test_gemini(kind: str, gemini_server: Provider, ahead: Ahead, contents: Any) -> None:
     given: dict[str, Any] = {
         "system_instruction": "Be terse.",
         "response_mime_type": "application/json",
@@ -261,11 +213,11 @@ def test_gemini(
     with genai.Client(
         api_key="none", http_options=types.HttpOptions(base_url=gemini_server.url)
     ) as client:
-        native.wrap(client).models.generate_content(
-            model="m", contents=tight(contents), config=config
+        ahead.wrap(client).models.generate_content(
+            model="m", contents=ahead.tight(contents), config=config
         )
 
-    asked = check(gemini_server, events, "contents", same=("systemInstruction",))
+    asked = ahead.asked(gemini_server, "contents", same=("systemInstruction",))
     # Only the limit, which is what the window leaves beside the conversation.
     assert asked["generationConfig"].keys() == {"maxOutputTokens"}
     assert 50 < asked["generationConfig"]["maxOutputTokens"] <= 100
@@ -274,14 +226,7 @@ def test_gemini(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_bedrock(
-    stream: bool,
-    bedrock_server: Provider,
-    native: Compacter,
-    events: list[CompactionEvent],
-    converse: Any,
-    tight: Any,
-) -> None:
+def test_bedrock(stream: bool, bedrock_server: Provider, ahead: Ahead, converse: Any) -> None:
     client = boto3.client(
         "bedrock-runtime",
         region_name="us-east-1",
@@ -294,7 +239,7 @@ def test_bedrock(
     options = {
         "modelId": "m",
         "system": [{"text": "Be terse."}],
-        "messages": tight(converse),
+        "messages": ahead.tight(converse),
         "inferenceConfig": {"maxTokens": 70, "stopSequences": ["END"], "temperature": 0.3},
         "toolConfig": {
             "tools": [{"toolSpec": {"name": "look_up", "inputSchema": schema}}],
@@ -302,10 +247,10 @@ def test_bedrock(
         },
     }
 
-    wrapped = native.wrap(client)
+    wrapped = ahead.wrap(client)
     (wrapped.converse_stream if stream else wrapped.converse)(**options)
 
-    asked = check(bedrock_server, events, "messages", same=("system",))
+    asked = ahead.asked(bedrock_server, "messages", same=("system",))
     assert asked["inferenceConfig"] == {"maxTokens": 100, "temperature": 0.3}
     assert asked["toolConfig"] == {"tools": bedrock_server.bodies[0]["toolConfig"]["tools"]}
 

@@ -13,17 +13,9 @@ from tests.clients.loopback import WORDS
 from compacter import Compacter, CompactionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.clients.loopback import Provider
 
 MODEL = "gpt-test"
-
-
-@pytest.fixture
-def client(openai_server: Provider) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=openai_server.url + "/v1", api_key="none", max_retries=0) as made:
-        yield made
 
 
 def check(
@@ -41,14 +33,16 @@ def check(
 
 
 def test_the_stream_helper(
-    client: openai.OpenAI,
+    openai_client: openai.OpenAI,
     openai_server: Provider,
     compacter: Recording,
     chat: list[Any],
     refusing: Any,
 ) -> None:
     openai_server.refuse = refusing
-    with compacter.wrap(client).chat.completions.stream(model=MODEL, messages=chat) as stream:
+    with compacter.wrap(openai_client).chat.completions.stream(
+        model=MODEL, messages=chat
+    ) as stream:
         seen = ""
         for event in stream:
             if event.type == "content.delta":
@@ -59,14 +53,14 @@ def test_the_stream_helper(
 
 
 def test_a_method_that_a_tracing_tool_has_replaced_is_wrapped_with_its_replacement(
-    client: openai.OpenAI,
+    openai_client: openai.OpenAI,
     openai_server: Provider,
     compacter: Recording,
     chat: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     traced: list[int] = []
-    completions: Any = client.chat.completions
+    completions: Any = openai_client.chat.completions
     create = completions.create
 
     def tracing(**options: Any) -> Any:
@@ -74,7 +68,7 @@ def test_a_method_that_a_tracing_tool_has_replaced_is_wrapped_with_its_replaceme
         return create(**options)
 
     monkeypatch.setattr(completions, "create", functools.wraps(create)(tracing))
-    reply = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat)
+    reply = compacter.wrap(openai_client).chat.completions.create(model=MODEL, messages=chat)
     assert reply.choices[0].message.content == WORDS
     check(openai_server, chat, compacter.events)
     assert len(traced) == len(openai_server.bodies)
@@ -94,10 +88,10 @@ def test_a_client_without_any_method_that_is_known_is_refused(compacter: Compact
 
 
 def test_two_compacters_may_wrap_one_client(
-    client: openai.OpenAI, openai_server: Provider, compacter: Recording, chat: list[Any]
+    openai_client: openai.OpenAI, openai_server: Provider, compacter: Recording, chat: list[Any]
 ) -> None:
     outer: list[CompactionEvent] = []
-    wrapped = Compacter(on_compaction=outer.append).wrap(compacter.wrap(client))
+    wrapped = Compacter(on_compaction=outer.append).wrap(compacter.wrap(openai_client))
     assert (
         wrapped.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content
         == WORDS

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.conversations import dialogue, user
 from tests.dialects import DIALECTS, Dialect
 
 from compacter import Compacter, CompactionEvent
@@ -73,11 +74,8 @@ class Client:
         self.chat = Chat()
 
 
-HISTORY: list[Any] = [
-    {"role": role, "content": f"Pier {turn} is made of oak. " * 9}
-    for turn in range(30)
-    for role in ("user", "assistant")
-] + [{"role": "user", "content": "And now?"}]
+OAK = "Pier {n} is made of oak. " * 9
+HISTORY: list[Any] = [*dialogue(30, OAK, OAK), user("And now?")]
 
 
 def test_a_method_that_parses_gets_its_summary_from_the_one_that_answers() -> None:

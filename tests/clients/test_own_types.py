@@ -10,14 +10,7 @@ import pytest
 from compacter import Shorten
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.frameworks.own_types import (
-    Adapter,
-    OwnTypes,
-    back,
-    each,
-    mixed,
-    separate_media,
-)
+from compacter.frameworks.own_types import Adapter, OwnTypes, back, each, mixed, separate_media
 from compacter.memory import Record
 from compacter.messages.fields import Unencodable
 from compacter.messages.openai import OPENAI

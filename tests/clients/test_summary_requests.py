@@ -19,6 +19,7 @@ import openai
 import pytest
 from google.genai import types
 from pydantic import BaseModel
+from tests.conversations import user
 
 from compacter import Compacter
 from compacter.call.arguments import bind
@@ -417,10 +418,7 @@ def summaries_of(model: ScriptedModel) -> list[Any]:
 
 
 def talk() -> list[Any]:
-    history: list[Any] = [
-        {"role": "user", "content": f"Question {number}? ".ljust(160, "q")} for number in range(30)
-    ]
-    return [*history, {"role": "user", "content": "And now?"}]
+    return [*(user(f"Question {number}? ".ljust(160, "q")) for number in range(30)), user("Now?")]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from tests.compaction.conftest import refused
 
 from compacter import Compacter
 from compacter.compaction.calibration import Calibration
-from compacter.compaction.conversation import Conversation, check
+from compacter.compaction.check import check
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

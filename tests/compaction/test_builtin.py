@@ -77,6 +77,15 @@ class TestTruncate:
         assert "They counted the ships." in summary
         assert "left out without a summary" in summary
 
+    def test_the_rules_are_those_of_now_and_not_of_the_prior_summary(self) -> None:
+        prior = summary_message.Summary("They met.", ("Rule: Be loud.",))
+        said = [user("word " * 60), bot("word " * 60)] * 5
+        messages = [user(summary_message.compose(prior)), *said]
+        made = Compacter(strategy=Truncate(), rules=["Be brief."]).compact(messages)
+        summary = summary_message.parse(made.messages[0]["content"])
+        assert summary is not None
+        assert summary.rules == ("Rule: Be brief.",)
+
     def test_its_note_stands_once_below_those_of_other_strategies(self) -> None:
         said = [{"role": role, "content": "word " * 60} for role in ("user", "assistant") * 10]
         archive = Compacter(strategy=lambda task: task.keep(range(6, 20), note="In the archive."))
@@ -277,13 +286,6 @@ class TestAList:
         assert more.event.strategy == "clear_tool_results+summarize"
         assert more.fits
 
-    def test_lists_nest(self, form: Form) -> None:
-        items = form.errand([LONG, *["short " * 40] * 12])
-        clear = ClearToolResults(keep_recent=0)
-        fold = Summarize()
-        nested = run(form, items, [[clear], fold], budget=1_500)
-        assert run(form, items, [clear, fold], budget=1_500).messages == nested.messages
-
     @pytest.mark.parametrize(
         ("kept", "name"), [(1, "clear_tool_results"), (9, "clear_tool_results+summarize")]
     )
@@ -305,7 +307,6 @@ class TestAList:
         lambda: Shorten(min_size=99),
         lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
         lambda: as_strategies([]),
-        lambda: as_strategies([[]]),
         lambda: as_strategies([Summarize]),
     ],
 )

@@ -34,7 +34,7 @@ def newest(task: CompactionPlan) -> list[Any]:
     )
 
 
-@pytest.mark.parametrize("strategy", [newest, [newest], [[newest]], [ClearToolResults(), newest]])
+@pytest.mark.parametrize("strategy", [newest, [newest], [ClearToolResults(), newest]])
 def test_a_plain_function_is_a_strategy_under_its_name(strategy: Any) -> None:
     made = Compacter(strategy=strategy).compact(TALK)
 

@@ -152,6 +152,14 @@ def test_recent_turns_win(turns: int, windows: float) -> None:
     )
 
 
+def test_more_recent_turns_than_there_are() -> None:
+    """All stay by hand; after a refusal no more than fit."""
+    messages = chat(*[400, 400] * 10)
+
+    assert Compacter(preserve_recent_turns=99).plan(messages).cut == 0
+    assert cut_of(messages, 0.7, 4_000, preserve_recent_turns=99).cut > 0
+
+
 def test_recent_turns_that_do_not_fit() -> None:
     """Recent turns that do not fit give way to a summary."""
     messages = chat(*[400] * 60)

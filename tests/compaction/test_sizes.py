@@ -96,26 +96,6 @@ def test_ahead(options: dict[str, Any], tokens: int, expected: tuple[float, int]
     assert target == expected[1]
 
 
-@pytest.mark.parametrize(
-    ("characters", "tokens", "learnt"),
-    [
-        (150, 50, True),
-        (147, 49, False),
-        (25, 100, True),
-        (24, 100, False),
-        (2_000, 100, True),
-        (2_001, 100, False),
-    ],
-)
-def test_calibration(characters: int, tokens: int, *, learnt: bool) -> None:
-    """Nothing is learnt of tiny and absurd samples; a token has four characters until then."""
-    calibration = Calibration()
-    calibration.learn(characters, tokens)
-
-    assert calibration.learnt is learnt
-    assert calibration.chars_per_token == (characters / tokens if learnt else 4.0)
-
-
 class TestTheTokensOfASummary:
     @pytest.mark.parametrize(
         ("options", "window", "head", "tokens"),

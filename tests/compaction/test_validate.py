@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.compaction.conversation import Conversation, check, origins_of
+from compacter.compaction.check import check, origins_of
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
 
@@ -56,6 +57,11 @@ def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list
             [SUMMARY, SEEN, SEEN_TOO, U3],
             {"alternate": True, "before": [U1, LONG, SEEN, A2, SEEN_TOO, U3]},
         ),
+        # An English summary has more characters than the Chinese talk, but fewer bytes.
+        (
+            [{"role": "user", "content": summary_message.compose("e" * 400)}, U3],
+            {"before": [{"role": "user", "content": "数" * 300}, U3]},
+        ),
         ([S, {**U1, "content": "short"}, A1, U2, A2, U3], {"edits": True}),
         (
             [{**U1, "content": "short"}, U2, A2, U3],
@@ -91,6 +97,11 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, {"role": "system", "content": "x"}, A2, U3], {}, "has the system"),
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, FILLER, FILLER, U3], {"alternate": True}, "neither original nor the summary"),
+        (
+            [S, U1, A1, U2, A2, {**U3, "content": "short"}],
+            {"edits": True},
+            "message 5, which must stay, is gone",
+        ),
         # An edited list has one message for each.
         ([S, SUMMARY, {**A2, "content": "."}, U3], {"edits": True}, "neither original"),
         (

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.frameworks.provider import WORDS, Provider
+from tests.frameworks.provider import Provider
 
 from compacter import Compacter, Shorten
 
@@ -47,17 +47,22 @@ class Served(Provider):
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Served]]:
-    """Start a provider; clients find it by the environment."""
+    """Start a provider, which clients find by the environment. At the end each one that was asked
+    must have recovered.
+    """
+    started: list[Served] = []
     with ExitStack() as stack:
 
         def start(**options: Any) -> Served:
             served = stack.enter_context(Served(**options))
+            started.append(served)
             monkeypatch.setenv("OPENAI_BASE_URL", f"{served.url}/v1")
             monkeypatch.setenv("OPENAI_API_BASE", f"{served.url}/v1")
             monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
             return served
 
         yield start
+        assert all(served.recovered() for served in started if served.model.requests)
 
 
 @pytest.fixture(params=[False, True, "flat"], ids=["status", "in-stream", "flat"])
@@ -90,11 +95,6 @@ def shortening() -> Compacter:
 
 
 @pytest.fixture
-def words() -> str:
-    return WORDS
-
-
-@pytest.fixture
 def compacter() -> Compacter:
     return Compacter()
 
@@ -114,6 +114,12 @@ def talk() -> list[tuple[str, str]]:
         for role in ("user", "assistant")
     ]
     return [*said, ("user", "What colour is the harbour?")]
+
+
+@pytest.fixture
+def history(talk: list[tuple[str, str]]) -> list[Any]:
+    """The same as messages of chat completions, where a framework takes them."""
+    return [{"role": role, "content": text} for role, text in talk]
 
 
 @pytest.fixture

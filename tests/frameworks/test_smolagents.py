@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("smolagents")
 
 from smolagents import ChatMessage, CodeAgent, MessageRole, OpenAIModel, ToolCallingAgent, tool
+from tests.frameworks.provider import WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,35 +28,28 @@ def model(compacter: Compacter) -> Any:
     return made
 
 
-def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
-    served = serve()
-    assert model(compacter).generate(history).content == words
-    assert served.recovered()
+def test_plain(serve: Callable, compacter: Compacter, history: list[Any]) -> None:
+    serve()
+    assert model(compacter).generate(history).content == WORDS
 
 
-def test_dicts(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
-    served = serve()
+def test_dicts(serve: Callable, compacter: Compacter, history: list[Any]) -> None:
+    serve()
     messages = [
         {"role": one.role.value, "content": [{"type": "text", "text": one.content}]}
         for one in history
     ]
-    assert model(compacter).generate(messages).content == words
-    assert served.recovered()
+    assert model(compacter).generate(messages).content == WORDS
 
 
-def test_stream(
-    serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool
-) -> None:
-    served = serve(in_stream=in_stream)
+def test_stream(serve: Callable, compacter: Compacter, history: list[Any], in_stream: bool) -> None:
+    serve(in_stream=in_stream)
     deltas = list(model(compacter).generate_stream(history))
-    assert "".join(delta.content or "" for delta in deltas) == words
-    assert served.recovered()
+    assert "".join(delta.content or "" for delta in deltas) == WORDS
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, streaming: bool
-) -> None:
+def test_tools(serve: Callable, compacter: Compacter, report: str, streaming: bool) -> None:
     @tool
     def look_up(name: str) -> str:
         """Look something up.
@@ -65,23 +59,21 @@ def test_tools(
         """
         return report
 
-    served = serve(tool_calls=8, window=4_000)
+    serve(tool_calls=8, window=4_000)
     agent = ToolCallingAgent(
         [look_up], model(compacter), stream_outputs=streaming, max_steps=8, verbosity_level=0
     )
     # What it says when it has no steps left.
-    assert agent.run("What colour is the harbour?") == words
-    assert served.recovered()
+    assert agent.run("What colour is the harbour?") == WORDS
 
 
-def test_code_agent(serve: Callable, compacter: Compacter, words: str) -> None:
-    served = serve(window=6_500)
+def test_code_agent(serve: Callable, compacter: Compacter) -> None:
+    serve(window=6_500)
     agent = CodeAgent([], model(compacter), max_steps=3, verbosity_level=0)
     question = "What colour is the harbour? " + "It lies in the north. " * 10
     for _ in range(12):
         answer = agent.run(question, reset=False)
-    assert answer == words
-    assert served.recovered()
+    assert answer == WORDS
 
 
 def test_a_model_itself_is_refused_with_the_way(serve: Callable, compacter: Compacter) -> None:
@@ -92,7 +84,7 @@ def test_a_model_itself_is_refused_with_the_way(serve: Callable, compacter: Comp
 
 
 def test_each_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str]
 ) -> None:
     served = serve()
     for picture in pictures:
@@ -101,12 +93,6 @@ def test_each_picture_stays_where_its_text_is_shortened(
         said = [(MessageRole.ASSISTANT, "Ships."), (MessageRole.USER, "Why?")]
         assert (
             model(shortening).generate([asked, *(ChatMessage(*one) for one in said)]).content
-            == words
+            == WORDS
         )
     assert served.kept_the_pictures()
-
-
-def test_page(serve: Callable, run_page: Callable, words: str) -> None:
-    served = serve()
-    assert run_page("smolagents")["answer"] == words
-    assert served.recovered()

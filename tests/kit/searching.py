@@ -137,12 +137,7 @@ def reply(wire: str, *calls: str, text: str = "", tokens: int = 50) -> dict[str,
 def events(wire: str, *calls: str, text: str = "", number: int = 0) -> list[dict[str, Any]]:
     """The chunks of a stream, as that format's provider sends them. Calls come in two pieces."""
     pieces = [f"{piece} " for piece in text.split()]
-    make = {
-        "openai": _openai,
-        "anthropic": _anthropic,
-        "responses": _responses,
-        "gemini": _gemini,
-    }
+    make = {"openai": _openai, "anthropic": _anthropic, "responses": _responses, "gemini": _gemini}
     return make[wire](pieces, [_call(wire, at, name) for at, name in enumerate(calls)], number)
 
 
@@ -156,21 +151,13 @@ def _openai(pieces: list[str], calls: list[Any], number: int) -> list[dict[str, 
         deltas.append({"tool_calls": [begun]})
         for half in halves:
             deltas.append({"tool_calls": [{"index": at, "function": {"arguments": half}}]})
-    shape = {
-        "id": f"r{number}",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "m",
-    }
+    shape = {"id": f"r{number}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     chunks = [
         {**shape, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
         for delta in deltas
     ]
     reason = "tool_calls" if calls else "stop"
-    return [
-        *chunks,
-        {**shape, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]},
-    ]
+    return [*chunks, {**shape, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
 
 
 def _anthropic(pieces: list[str], calls: list[Any], number: int) -> list[dict[str, Any]]:

@@ -10,12 +10,7 @@ from typing import ClassVar
 import pytest
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
-from compacter.messages.fields import (
-    Unencodable,
-    faithful,
-    field,
-    replaced,
-)
+from compacter.messages.fields import Unencodable, faithful, field, replaced
 from compacter.messages.format import get_format
 
 

@@ -294,11 +294,7 @@ def test_objects_with_the_providers_fields_and_other_mappings_are_read() -> None
         )
         == "responses"
     )
-    assert Conversation(talk, get_format("openai")).kinds == (
-        Kind.USER,
-        Kind.ASSISTANT,
-        Kind.USER,
-    )
+    assert Conversation(talk, get_format("openai")).kinds == (Kind.USER, Kind.ASSISTANT, Kind.USER)
 
 
 @pytest.mark.parametrize(

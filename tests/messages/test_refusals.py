@@ -117,7 +117,7 @@ def test_a_chat_completion_that_answers_is_not_searched(
     searched: list[str] = []
     monkeypatch.setattr("compacter.messages.refusals._detect", lambda _: searched.append("error"))
     monkeypatch.setattr("compacter.messages.replies.first", lambda *_: searched.append("usage"))
-    completion = Compacter().wrap(lambda messages: reply)
+    completion: Any = Compacter().wrap(lambda messages: reply)
 
     assert completion(messages=[{"role": "user", "content": "x"}]) is reply
     assert searched == []

@@ -235,10 +235,6 @@ def test_a_word_speaks_for_eighty_characters_and_not_further() -> None:
     assert measure("limit" + " x" * 41 + " 8192", TABLE, guess=False).limit is None
 
 
-def test_a_word_does_not_speak_across_the_end_of_a_sentence() -> None:
-    assert measure("this is the limit. x 8192", TABLE, guess=False).limit is None
-
-
 @pytest.mark.parametrize("output", [400, 500, 512, 599, 600])
 def test_an_output_limit_is_read_whatever_its_size(output: int) -> None:
     found = detect_text(

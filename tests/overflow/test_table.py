@@ -15,7 +15,7 @@ from tests.overflow.test_messages import read
 from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals, signals_of
 from compacter.overflow.statements import Verdict
-from compacter.overflow.table import Row, Patterns, default_table
+from compacter.overflow.table import Patterns, Row, default_table
 from compacter.overflow.table import rows as all_rows
 from compacter.overflow.text import normalise
 

@@ -15,7 +15,8 @@ from compacter import (
     Summarize,
     Truncate,
 )
-from compacter.compaction.conversation import Conversation, check
+from compacter.compaction.check import check
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel

@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conversations import TooLongError
 
 from compacter import Compacter, InProcessMemory, SQLiteMemory
 from compacter.testing import ScriptedSummarizer
 
 TASK = "Repair the north dyke of polder seven. " + "The clay comes from pit four. " * 12
 LIMIT = 2_500
-
-
-class TooLongError(Exception):
-    code = "context_length_exceeded"
 
 
 def play(lines: int, *, states: bool = True, **options: Any) -> tuple[list[str], list[Any]]:

@@ -56,8 +56,7 @@ class TestWindow:
             ScriptedModel(window=10, counts_output=True).completion("m", HELLO, max_tokens=9)
 
     @pytest.mark.parametrize(
-        ("window", "max_tokens", "characters"),
-        [(100, 2, 8), (5, None, 12), (2, 50, 4)],
+        ("window", "max_tokens", "characters"), [(100, 2, 8), (5, None, 12), (2, 50, 4)]
     )
     def test_an_answer_without_room_is_cut(
         self, window: int, max_tokens: int | None, characters: int

@@ -4,12 +4,7 @@ from typing import get_args
 
 import pytest
 
-from compacter.testing import (
-    Failure,
-    ProviderError,
-    ScriptedSummarizer,
-    TokenLimitError,
-)
+from compacter.testing import Failure, ProviderError, ScriptedSummarizer, TokenLimitError
 
 PROMPT = [{"role": "user", "content": "Summarise this: we met, we spoke, we parted."}]
 

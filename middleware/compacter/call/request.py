@@ -12,7 +12,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.calibration import Calibration
-from compacter.compaction.conversation import Conversation, join_users, origins_of
+from compacter.compaction.check import join_users, origins_of
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import unfold
 from compacter.lines.weight import tokens, tokens_each
 from compacter.memory.record import UNBOUND, Bound

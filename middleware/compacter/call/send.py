@@ -13,7 +13,7 @@ from compacter.call.arguments import USUAL, Args, Binding, Named, options_of
 from compacter.call.option_names import Form, other_form
 from compacter.call.request import ConversationState, Request
 from compacter.call.state import GiveUps, State
-from compacter.compaction.conversation import join_users, origins_of
+from compacter.compaction.check import join_users, origins_of
 from compacter.effects import Ask
 from compacter.events import PreparationFailed
 from compacter.messages.fields import dig, first

@@ -51,9 +51,9 @@ def without_raw(kwargs: Options) -> Options:
     if they have none.
     """
     headers = kwargs.get("extra_headers")
-    names = headers if isinstance(headers, Mapping) else ()
-    kept = {name: headers[name] for name in names if str(name).lower() != _RAW}
-    return kwargs if len(kept) == len(names) else {**kwargs, "extra_headers": kept}
+    given = headers if isinstance(headers, Mapping) else {}
+    kept = {name: given[name] for name in given if str(name).lower() != _RAW}
+    return kwargs if len(kept) == len(given) else {**kwargs, "extra_headers": kept}
 
 
 async def _mark(io: IO, reply: Any) -> Any:

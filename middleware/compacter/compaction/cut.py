@@ -145,10 +145,10 @@ def cut_before(plan: CompactionPlan, end: int) -> int:
 
 def _recent_turns(plan: CompactionPlan, least: int) -> int:
     """Return the index at which the newest ``preserve_recent_turns`` begin, as many of them as
-    leave a head of the ``least`` size; the number of messages if there are none.
+    leave a head of the ``least`` size; without any, the number of messages.
     """
     read = plan.conversation
     count = plan.options.preserve_recent_turns
     turns = [at for at, kind in enumerate(read.kinds) if kind is Kind.USER and at != read.prior]
-    begins = (read.step(turn)[0] for turn in turns[len(turns) - count :] if count)
+    begins = (read.step(turn)[0] for turn in turns[-count:] if count)
     return next((begin for begin in begins if read.heads[begin] >= least), len(read.kinds))

@@ -343,17 +343,22 @@ class CompactionPlan(Table):
         summary = replace(summary, rules=rule_lines(self.conversation.rules))
         messages = [self.messages[index] for index in keep]
         place = bisect_left(keep, self.conversation.lead)
-        form = self.conversation.format
         blocks = blocks or self.blocks
         if blocks:
-            # What stands before a thought must stay as it was, or the thought is not valid.
-            later = keep[place:]
-            thought = (at for at in reversed(later) if form.without_sealed([self.messages[at]])[1])
-            end = self.conversation.step(next(thought, -1))[1]
-            kept = bisect_left(later, end)
-            summary = with_place(summary, kept, min(kept, bisect_left(later, self.cut)))
-        messages.insert(place, form.with_blocks_before(compose(summary), blocks))
+            summary = self._behind_thoughts(summary, keep[place:])
+        whole = self.conversation.format.with_blocks_before(compose(summary), blocks)
+        messages.insert(place, whole)
         return messages
+
+    def _behind_thoughts(self, summary: Summary, later: Sequence[int]) -> Summary:
+        """Return the summary with a note of its place behind the kept messages with thoughts: what
+        stands before a thought must stay as it was, or the thought is not valid.
+        """
+        form = self.conversation.format
+        thought = (at for at in reversed(later) if form.without_sealed([self.messages[at]])[1])
+        end = self.conversation.step(next(thought, -1))[1]
+        kept = bisect_left(later, end)
+        return with_place(summary, kept, min(kept, bisect_left(later, self.cut)))
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
         """Return the list of chosen messages, all protected ones, and a note in a summary message.

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from compacter.compaction.conversation import Conversation, check, origins_of, with_restored
+from compacter.compaction.check import check, origins_of, with_restored
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.strategies import (
@@ -66,12 +67,12 @@ def compact(plan: CompactionPlan) -> Flow[tuple[Conversation, CompactionEvent] |
         yield from Emit(_event(CompactionStarted, first, original_data_size=size, head_size=head))
     before = result = first.conversation
     strategies = first.options.strategy
-    for strategies_left, strategy in enumerate(strategies, 1 - len(strategies)):
+    for number, strategy in enumerate(strategies, 1):
         if result is not before:
             if result.size <= first.goal:
                 break
             plan = _continued(plan, result)
-        result = yield from _attempt(strategy, plan, is_last=not strategies_left)
+        result = yield from _attempt(strategy, plan, is_last=number == len(strategies))
     if first.is_required and (result is before or not first.fits_size(result.size)):
         plan = _continued(plan, result)
         result = yield from _attempt(_LAST_RESORT, plan, is_last=False)
@@ -156,12 +157,11 @@ def _describe(plan: CompactionPlan, after: Conversation) -> CompactionEvent:
     tokens = plan.sizes.calibration.tokens
     origins = origins_of(before.messages, after.messages)
     gone = sorted({*range(len(before.messages))}.difference(origins))
-    text: str | None = None
+    summary = ledger = ""
     if after.prior is not None and origins[after.prior] is None:
-        text = after.format.plain_text(after.messages[after.prior])
-    summary, ledger = read_out(text or "")
-    if text and after.prior is not None:
-        summary = after.format.compacted(after.messages[after.prior]) or summary
+        message = after.messages[after.prior]
+        summary, ledger = read_out(after.format.plain_text(message) or "")
+        summary = after.format.compacted(message) or summary
     return _event(
         CompactionEvent,
         plan,

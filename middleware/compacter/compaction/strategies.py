@@ -194,16 +194,8 @@ class Shorten:
             for index, size in enumerate(read.sizes)
             if not plan.protected[index] and index != read.prior
         }
-        # The largest size of a message with which the total is within the goal: what is smaller
-        # than its share leaves the rest to larger ones.
-        ceiling = read.size
-        left = plan.goal - read.size + sum(sizes.values())
-        for smaller, size in enumerate(sorted(sizes.values())):
-            ceiling = left // (len(sizes) - smaller)
-            if size > ceiling:
-                break
-            left -= size
-        ceiling = max(self.min_size, ceiling)
+        room = plan.goal - read.size + sum(sizes.values())
+        ceiling = max(self.min_size, _fair_share(list(sizes.values()), room))
         redact = plan.options.redact
 
         def cut(text: str, most: int) -> str:
@@ -219,6 +211,19 @@ class Shorten:
             if size > ceiling > size - sum(len(part.text) for part in texts):
                 out[index] = shorten_message(read.format, out[index], size - ceiling, cut)
         return out
+
+
+def _fair_share(sizes: Sequence[int], room: int) -> int:
+    """Return the largest size of a message with which all are within the room: what is smaller than
+    its share leaves the rest to larger ones.
+    """
+    share = room
+    for smaller, size in enumerate(sorted(sizes)):
+        share = room // (len(sizes) - smaller)
+        if size > share:
+            break
+        room -= size
+    return share
 
 
 def shorten_message(
@@ -268,19 +273,14 @@ BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {
 argument."""
 
 
-def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
-    """Return values as strategies: functions are wrapped, and nested sequences flattened. Raises
+def as_strategies(given: object) -> tuple[CompactionStrategy, ...]:
+    """Return a strategy, a function or a sequence of these as strategies. Raises
     ``ConfigurationError`` for anything else, and for an empty sequence.
     """
-    strategies: list[CompactionStrategy] = []
-    for value in given:
-        if isinstance(value, (list, tuple)):
-            strategies += as_strategies(value)
-        else:
-            strategies.append(_as_strategy(value))
-    if not strategies:
+    several = given if isinstance(given, (list, tuple)) else (given,)
+    if not several:
         raise ConfigurationError("takes at least one strategy, such as Summarize()")
-    return tuple(strategies)
+    return tuple(map(_as_strategy, several))
 
 
 def _as_strategy(value: object) -> CompactionStrategy:

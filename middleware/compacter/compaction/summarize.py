@@ -22,6 +22,7 @@ from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summar
 
 if TYPE_CHECKING:
     from compacter.lines.head import Head
+    from compacter.summary.write import Writer
 
 
 class RulesTooLongError(NoSummaryError):
@@ -79,42 +80,54 @@ _LEAST_ANSWER = 4_096
 _NOT_MADE = 'summarizer="provider": {}, so the wrapped call summarizes'
 
 
+def _instructions(plan: CompactionPlan) -> list[dict[str, str]]:
+    """Return what the program asks of the provider's compaction, as messages; empty if nothing."""
+    from compacter.summary import prompt
+
+    options = plan.options
+    if not (options.focus or options.summary_prompt):
+        return []
+    text = prompt.build(
+        None,
+        template=options.summary_prompt,
+        max_tokens=options.max_summary_tokens,
+        focus=options.focus or "",
+    )
+    return [{"role": "user", "content": text}]
+
+
+def _blocks_in(raw: object, plan: CompactionPlan) -> list[Message]:
+    """Return the blocks of the provider's compaction in a reply. OpenAI's has all messages of
+    users: those that stay anyway are left out.
+    """
+    form = plan.conversation.format
+    stays = {form.plain_text(plan.messages[index]) for index in plan.kept}
+    return [
+        block
+        for block in compaction_in(raw)
+        if field_of(block, "role") is None
+        or not (is_inserted(block, form) or form.plain_text(block) in stays)
+    ]
+
+
 def _ask_provider(plan: CompactionPlan, head: Head) -> Generator[Ask, Any, list[Message] | str]:
     """Return the list with the provider's own compaction of the head, and lines of it behind that.
     If the provider makes no compaction, return the reason. Rules and earlier text go along, as they
     are part of the request.
     """
     from compacter.lines.keep import keep
-    from compacter.summary import prompt
 
-    options = plan.options
     form = plan.conversation.format
-    asked: list[dict[str, str]] = []
     limit = max(plan.sizes.summary_tokens(plan.head_size), _LEAST_ANSWER)
-    if options.focus or options.summary_prompt:
-        text = prompt.build(
-            None,
-            template=options.summary_prompt,
-            max_tokens=options.max_summary_tokens,
-            focus=options.focus or "",
-        )
-        asked = [{"role": "user", "content": text}]
     messages = unfold(plan.conversation, plan.messages[: plan.cut])
     try:
-        reply: Reply = yield Ask(asked, limit, messages, by_provider=True)
+        reply: Reply = yield Ask(_instructions(plan), limit, messages, by_provider=True)
     except Exception as error:  # noqa: BLE001 - any error leads to the usual way
         return _NOT_MADE.format(f"{type(error).__name__}: {str(error)[:200]}")
     if reply.raw is None:
         plan.tally.add(summarizer_calls=-1)
         return reply.text and _NOT_MADE.format(reply.text)
-    stays = {form.plain_text(plan.messages[index]) for index in plan.kept}
-    blocks = [
-        block
-        for block in compaction_in(reply.raw)
-        if field_of(block, "role") is None
-        # OpenAI's has all messages of users.
-        or not (is_inserted(block, form) or form.plain_text(block) in stays)
-    ]
+    blocks = _blocks_in(reply.raw, plan)
     if not blocks:
         return _NOT_MADE.format(f"the answer has no compaction ({reply.finish})")
     size = plan.size([form.with_blocks_before("", blocks)])
@@ -143,63 +156,26 @@ class Summarize:
 
         If the declared rules do not fit, it compacts nothing: leaving a rule out would be worse.
         """
-        options = plan.options
-        sizes = plan.sizes
-        calibration = sizes.calibration
         if not plan.compacted:
             return list(plan.messages)
-        rules = plan.rules_size
         longest = plan.longest_summary
-        if rules and longest < 0:
-            most = max(0, longest + rules)
+        if plan.rules_size and longest < 0:
             raise RulesTooLongError(
-                f"rules: the declared rules take {rules} characters, a summary may have {most}"
+                f"rules: the declared rules take {plan.rules_size} characters, a summary may have "
+                f"{max(0, longest + plan.rules_size)}"
             )
         if plan.summary is not None:
-            from compacter.summary import gate
-
-            summary = plan.summary.strip()
-            fault = gate.fault(Reply(summary), longest)
-            if fault:
-                raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-            return plan.replace_head(options.redact(summary) if options.redact else summary)
+            return plan.replace_head(_given(plan, plan.summary.strip()))
         head = read_head(plan)
         # Without anything new for the model, only shorten the prior summary.
-        if options.summarizer == "extractive" or not head.parts:
+        if plan.options.summarizer == "extractive" or not head.parts:
             return plan.replace_head(extract(plan, head))
-        if options.summarizer == "provider":
+        if plan.options.summarizer == "provider":
             made = yield from _ask_provider(plan, head)
             if isinstance(made, list):
                 return made
             plan.tally["not_by_provider"] = made
-        from compacter.summary.write import Writer
-
-        prefix: list[Message] | None = None
-        if is_native(plan):
-            older = min(plan.older, plan.cut)
-            form = plan.conversation.format
-            newer = plan.messages[older : plan.cut]
-            said = [*form.without_thinking(plan.messages[:older]), *newer]
-            prefix = unfold(plan.conversation, said)
-        size = plan.head_size - rules
-        text = _text_size(plan, by_model=True)
-        writer = Writer(
-            head=head,
-            prefix=prefix,
-            detect=options.detect,
-            size=size,
-            room=text,
-            insisted=sizes.insisted(text, longest),
-            lines=sizes.lines(text, size),
-            space=longest,
-            tokens=sizes.summary_tokens(size),
-            window=calibration.window_of_summarizer,
-            chars_per_token=calibration.text_per_token,
-            fills=bool(plan.budget),
-            template=options.summary_prompt,
-            focus=(options.redact or str)(options.focus or ""),
-            redact=options.redact,
-        )
+        writer = _writer(plan, head)
         written = yield from writer.write()
         plan.tally.add(
             unverified=writer.unverified(),
@@ -207,3 +183,48 @@ class Summarize:
             chunks_without_model=writer.chunks_without_model,
         )
         return plan.replace_head(written)
+
+
+def _given(plan: CompactionPlan, summary: str) -> str:
+    """Return the caller's own summary. Raises ``NoSummaryError`` if it is not one."""
+    from compacter.summary import gate
+
+    fault = gate.fault(Reply(summary), plan.longest_summary)
+    if fault:
+        raise NoSummaryError(f"the summary that was passed is refused: {fault}")
+    return plan.options.redact(summary) if plan.options.redact else summary
+
+
+def _writer(plan: CompactionPlan, head: Head) -> Writer:
+    """Return the writer of a model's summary of the head."""
+    from compacter.summary.write import Writer
+
+    options = plan.options
+    calibration = plan.sizes.calibration
+    size = plan.head_size - plan.rules_size
+    text = _text_size(plan, by_model=True)
+    return Writer(
+        head=head,
+        prefix=_own_messages(plan) if is_native(plan) else None,
+        detect=options.detect,
+        size=size,
+        room=text,
+        insisted=plan.sizes.insisted(text, plan.longest_summary),
+        lines=plan.sizes.lines(text, size),
+        space=plan.longest_summary,
+        tokens=plan.sizes.summary_tokens(size),
+        window=calibration.window_of_summarizer,
+        chars_per_token=calibration.text_per_token,
+        fills=bool(plan.budget),
+        template=options.summary_prompt,
+        focus=(options.redact or str)(options.focus or ""),
+        redact=options.redact,
+    )
+
+
+def _own_messages(plan: CompactionPlan) -> list[Message]:
+    """Return the messages before the cut as they were sent: without their older thinking."""
+    older = min(plan.older, plan.cut)
+    form = plan.conversation.format
+    newer = plan.messages[older : plan.cut]
+    return unfold(plan.conversation, [*form.without_thinking(plan.messages[:older]), *newer])

@@ -166,6 +166,16 @@ class Recall:
         wanted = question(asking)
         if not (wanted and (asked.sent or at == len(conversation.messages) - 1)):
             return _NOTHING
+        made = self._answer(recall, asked, index, at, said, wanted)
+        if asked.sent:
+            with self._lock:
+                self._turns[key] = made
+        return made
+
+    def _answer(
+        self, recall: Quotes, asked: Quote, index: Talk, at: int, said: str, wanted: Sequence[str]
+    ) -> Quotation:
+        """Return the quotes for the sentences ``wanted`` of the message ``said`` at an index."""
         asks = list(filter(is_asking, wanted))
         scores = self._scores_of(recall, index, said) if recall.search and asks else None
         if recall.steps and any(entry.kind != "text" for entry in index.parts):
@@ -178,11 +188,7 @@ class Recall:
         else:
             quoter = self._quoter(asked, index, at, asked.room)
             quoter.answer(wanted, scores)
-        made = quoter.quotation() or _NOTHING
-        if asked.sent:
-            with self._lock:
-                self._turns[key] = made
-        return made
+        return quoter.quotation() or _NOTHING
 
     def _scores_of(self, recall: Quotes, index: Talk, text: str) -> Mapping[int, float]:
         """Return the scores of the compacted runs for a message by the user's function, as shares

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from compacter.compaction.conversation import origins_of
+from compacter.compaction.check import origins_of
 from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (
     PLAIN,
@@ -230,15 +230,7 @@ class _History:
         pairs = zip(reversed(self.messages), reversed(after), strict=False)
         unchanged = len([*takewhile(lambda pair: pair[0] is pair[1], pairs)])
         boundary = bisect_left(self.body, len(self.messages) - unchanged)
-        places = {index: position for position, index in enumerate(self.body)}
-        head: list[int | Message | None] = []
-        origins = origins_of(self.messages, after)
-        for origin, message in zip(origins[: len(after) - unchanged], after, strict=False):
-            if origin is None:
-                form.content(message)
-                head.append(copy.deepcopy(message))
-            elif origin >= self.first:
-                head.append(places.get(origin))
+        head = self._items(after, len(after) - unchanged)
         kept = {item for item in head if isinstance(item, int)}
         gone = [position for position in range(boundary) if position not in kept]
         if not gone:
@@ -256,6 +248,18 @@ class _History:
             window=window,
             thinking=len(self.body),
         )
+
+    def _items(self, after: Sequence[Message], count: int) -> list[int | Message | None]:
+        """Return the first ``count`` messages of ``after`` as a record has them."""
+        places = {index: position for position, index in enumerate(self.body)}
+        items: list[int | Message | None] = []
+        for origin, message in zip(origins_of(self.messages, after)[:count], after, strict=False):
+            if origin is None:
+                self.form.content(message)
+                items.append(copy.deepcopy(message))
+            elif origin >= self.first:
+                items.append(places.get(origin))
+        return items
 
     def view(self, record: Record, *, alternate: bool) -> View | None:
         """Return the view of this history, which the record matches.

@@ -59,9 +59,6 @@ class DocumentWatch:
         """End reading, at the end of the body."""
         if not self._settled:
             self._judge(bytes(self._text))
-        self._judge_end()
-
-    def _judge_end(self) -> None:
         if self._ended and self.found is None:
             self.found = detect_empty_stream(self._ended)
 
@@ -131,8 +128,7 @@ class EventWatch(DocumentWatch):
 
     def end(self) -> None:
         """End reading; the last event may lack its final blank line."""
-        if self.is_document:
-            super().end()
-        elif not self._settled:
+        if not (self.is_document or self._settled):
+            self._settled = True
             any(map(self._line, (*bytes(self._text).splitlines(), b"")))
-            self._judge_end()
+        super().end()

@@ -235,7 +235,7 @@ def timeout(value: object) -> object:
 
 def strategy(value: object) -> object:
     """Return a tuple of strategies."""
-    several = as_strategies([value])
+    several = as_strategies(value)
     for each in several:
         _compacting(getattr(each, "function", each.compact))
     return several

@@ -122,7 +122,6 @@ _OVERSHOT: Final = re.compile(
 )
 # A size that is only a bound: "at least 8193".
 _BOUND: Final = re.compile(r"(?:\b(?:at least|more than|over|up to|at most)|>=?) ?[~(\[]?$")
-_CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 # "400 the prompt is too long", at the beginning of a statement; not "(500 in the messages, 512 in
 # the completion)".
 _STATEMENT: Final = re.compile(r"(?:^|[-:>|\"'`{\x1e]) ?$")
@@ -308,15 +307,13 @@ def _role(before: str, after: str, table: Patterns) -> tuple[Role | None, bool]:
     """Return the role of a number between two pieces of text, and whether its words are
     next to it.
     """
-    # Words of another clause do not refer to this number.
-    clause = _CLAUSE.split(before)[-1]
-    filler = _FILLER.search(clause)
-    edge = filler.start() if filler else len(clause)
+    filler = _FILLER.search(before)
+    edge = filler.start() if filler else len(before)
     # Use the nearest words before it; if two end at one place, the longer.
     words: list[tuple[int, int, Role | None]] = [
         (min(match.end(), edge), -match.start(), role)
         for role in _ROLES
-        for match in table[f"{role} before"].finditer(clause)
+        for match in table[f"{role} before"].finditer(before)
         if match.group()
     ]
     end, _, left = max(words, key=itemgetter(0, 1), default=(-1, 0, None))

@@ -2,8 +2,8 @@
 editor, and divide it into sentences.
 
 The patterns (see ``table``) are written for the normalised form: lower case, ASCII digits and
-quotes, no accents, single spaces, no URL, no colour code, no frame of a terminal, JSON escapes
-decoded, and nothing that a complaint about a part of the request quotes of it.
+quotes, no accents, single spaces, no URL, no colour code, JSON escapes decoded, and nothing that a
+complaint about a part of the request quotes of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ MAX_SENTENCES: Final = 200
 Span = tuple[int, int]
 """Start and end of a piece of text, in characters."""
 
-_FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
 # Also a line that begins as a line of a log does: with a time, a level, an attempt.
 _PARAGRAPH: Final = re.compile(
     r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )|(?=Received Model Group=)"
@@ -138,7 +137,6 @@ def mark(text: str) -> str:
     """Return the normalised form with ``SOFT`` for spaces at which something new may begin."""
     text = without_colours(limit_text(text))
     text = _ESCAPED_LETTERS.sub(_decode_escapes, text)
-    text = _FRAMES.sub(" ", text)
     text = _PARAGRAPH.sub(f" {BREAK} ", text)
     text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub("\n", text))
     text = unescape(text)

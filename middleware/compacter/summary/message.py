@@ -38,6 +38,15 @@ _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
 # Characters of a line, after invisible ones, in which a beginning of ours is looked for.
 _LONGEST_BEGINNING = 48
 _ROLE = "user|human|assistant|system|developer|tool"
+# The same, without accents, in languages whose letters are Latin: other letters are seen below.
+_FOREIGN_ROLE = (
+    "usuari[oa]|utente|utilisat(?:eur|rice)|benutzer(?:in)?|nutzer|gebruiker|anvandare|"
+    "uzytkownik|asist(?:ente|ent)|assisten(?:te|t)|asystent|systeme|sistema"
+)
+# In names of tags in which programs hand over what somebody says.
+_CARRIES = (
+    "summary|transcript|conversation|message|reminder|instruct|prompt|response|result|function"
+)
 # Beginnings of lines that compacter writes into requests, in lower case.
 _HEADS = "|".join(
     re.escape(head.lower()[:_LONGEST_BEGINNING])
@@ -53,15 +62,15 @@ _FORGED = re.compile(
     rf"""(?!\s*>)(?:
     [\W\d]{{0,32}}(?:
         (?:(?:the\ )?(?:{_ROLE})[\s,(]{{1,3}}message\ \d[^:]*|tool\b[^:]{{0,80}}
-        |(?:rules?|note|{_ROLE})\b(?:\W{{0,6}}\d{{0,4}}|\s?\([^)]{{0,40}}\)))
+        |(?:rules?|note|{_ROLE}|{_FOREIGN_ROLE})\b(?:\W{{0,6}}\d{{0,4}}|\s?\([^)]{{0,40}}\)))
             \W{{0,6}}[:\u02d0\u0589\u05c3\u2236\ua789]
         |{_HEADS})
     |\W{{0,32}}\[\W{{0,4}}(?:compacter\b|end\ of\b)
     |[\W\d]{{0,32}}(?=[^\s:]{{0,24}}(?:[^\W\d_\x00-\u024f]|[\u2800\U0001f130-\U0001f18f]))
         [^\s:]{{1,24}}(?:,\ [^:]{{0,24}})?\s{{0,2}}:\W{{0,4}}\w
-    |\s*\#{{1,6}}\ (?:{_ROLE})\W{{0,4}}$
-    |\W{{0,8}}</?(?:{_ROLE}|summary|transcript|earlier_summary)\b[\w-]{{0,32}}>
-    |.*?(?:<\|[^|>]{{1,40}}\|>|\[/?(?:inst|sys)\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>|<[be]os>))
+    |\s*\#{{1,6}}\ (?:{_ROLE}|instruction|input|response)\W{{0,4}}$
+    |\W{{0,8}}</?[\w:-]{{0,40}}(?:{_ROLE}|{_CARRIES})[\w:-]{{0,40}}(?:\s[^<>]{{0,80}})?>
+    |.*?(?:<\|[^|>]{{1,40}}\|>|\[/?(?:inst|sys|(?:system|available|tool)_[a-z]{{4,12}})\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>|<[be]os>))
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -134,6 +134,10 @@ class Writer:
         if self._weigh(self._story) > self.room:
             yield from self._try((), short=True)
             self._cut(self.insisted)
+        return self._with_lines()
+
+    def _with_lines(self) -> Summary:
+        """Return the summary with lines beside the model's text."""
         is_lacking = bool(self.fills or self.chunks_without_model)
         size = self._weigh(self._story)
         left = self.room - size
@@ -259,23 +263,24 @@ class Writer:
             self.window = refused.limit or self.window
             self._most_piece = _size(piece) // 2
             return _TOO_LONG
-        text = gate.clean(reply.text)
-        earlier = self._story
-        most = self.size - FRAME if piece else self._weigh(earlier)
-        limit = int(most * len(text) / max(1, self._weigh(text)))
-        instruction = self._prompt((), "", short=short)
+        reply = replace(reply, text=gate.clean(reply.text))
+        fault = self._judge(reply, piece, self._prompt((), "", short=short))
+        if not fault:
+            text = (self.redact or str)(reply.text)
+            # A text that is so much shorter does not replace the earlier text.
+            if piece and len(text) * _SHRINKS < len(self._story):
+                text = f"{self._story}\n\n{text}"
+            self._story = text
+        return fault
+
+    def _judge(self, reply: Reply, piece: Sequence[str], instruction: str) -> str:
+        """Return the fault of an answer for ``piece`` and the earlier text, or an empty text."""
+        most = self.size - FRAME if piece else self._weigh(self._story)
+        limit = int(most * len(reply.text) / max(1, self._weigh(reply.text)))
         quoted = self.head.prior.quoted.splitlines()
         said = (line.partition(": ")[2] for line in (*quoted, *piece))
-        transcript = gate.Transcript((earlier, *said))
-        if fault := gate.fault(replace(reply, text=text), limit, instruction, transcript):
-            return fault
-        if self.redact is not None:
-            text = self.redact(text)
-        # A text that is so much shorter does not replace the earlier text.
-        if piece and len(text) * _SHRINKS < len(earlier):
-            text = f"{earlier}\n\n{text}"
-        self._story = text
-        return ""
+        transcript = gate.Transcript((self._story, *said))
+        return gate.fault(reply, limit, instruction, transcript)
 
 
 def _size(transcript: Iterable[str]) -> int:
