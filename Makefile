@@ -2,7 +2,7 @@
 # Needs Python 3.11 or newer, make and git; everything else goes into $(VENV).
 #
 #   make demo        one agent three times, side by side: bare, with the usual loop, and with compacter (15 seconds)
-#   make pictures    the pictures of the README: the window over time, and the demo in a terminal
+#   make pictures    the pictures of README and manual: the window over time, the demo in a terminal, the report
 #   make demo-model  a real model of 135M parameters in a window of 2,048 tokens, and a long conversation (130 MB, 4 minutes)
 #   make setup       make .venv, with everything that the tests need
 #   make quick       the tests that start no server, browser or model (a minute)
@@ -76,8 +76,9 @@ help:
 demo: $(VENV)/.base
 	@PYTHONPATH=examples:middleware $(BIN)/python -m demo
 
-pictures: $(VENV)/.base
+pictures: $(VENV)/.dev chromium
 	@PYTHONPATH=examples:middleware $(BIN)/python -m demo --pictures docs/images
+	@$(BIN)/python docs/make_report.py
 
 demo-model: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo_model

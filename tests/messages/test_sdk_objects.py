@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock, MagicMock, Mock
 
 import litellm
 import pytest
@@ -20,6 +21,7 @@ from tests.dialects import parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import get_format
+from compacter.messages.replies import usage_of
 
 if TYPE_CHECKING:
     from compacter.messages.format import Message
@@ -196,3 +198,11 @@ def test_an_uploaded_file_weighs_by_its_type() -> None:
 
     assert get_format("gemini").size(file) == parts.IMAGE
     assert entry.text == "[image/png]"
+
+
+@pytest.mark.parametrize("kind", [Mock, MagicMock, AsyncMock])
+def test_the_usage_of_a_mock_is_looked_for_once(kind: type[Mock]) -> None:
+    """Each member of a mock is another one, so that nothing may follow them down."""
+    reply = kind()
+    assert usage_of(reply) == (0, 0)
+    assert "iterations" not in reply.usage.iterations._mock_children

@@ -12,7 +12,7 @@ import pytest
 from tests.report.conftest import line
 
 from compacter import Compacter, CompactionEvent
-from compacter.events import CompactionReused, Trigger
+from compacter.events import CompactionReused, Trigger, WindowFilling
 from compacter.testing import ScriptedModel
 from compacter.tools.report import page, read_lines, stories
 
@@ -77,6 +77,16 @@ def test_what_went_otherwise_is_told_with_its_reason(lines: Lines) -> None:
         "8,000 read",
     ):
         assert words in text
+
+
+def test_events_that_differ_in_numbers_alone_are_one_row_with_the_last() -> None:
+    filling = [
+        WindowFilling(conversation="abc", share=share, tokens=tokens, window=8_000)
+        for share, tokens in ((0.801, 6_409), (0.814, 6_512))
+    ]
+    html = shown(*(line(event, 9_000) for event in filling))
+    assert "6,512 of 8,000 tokens</th><td>2</td>" in html
+    assert "6,409" not in html
 
 
 def test_the_card_counts_the_failures_that_the_table_counts(lines: Lines) -> None:

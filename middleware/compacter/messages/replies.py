@@ -252,8 +252,9 @@ def usage_of(reply: object) -> tuple[int, int]:
         if not isinstance(field(reply, "done"), bool):
             return 0, 0
         usage = reply  # Ollama's counts are members of the reply.
-    steps = listed(field(usage, "iterations"))
-    if steps and not _count(usage, READ):
+    steps = field(usage, "iterations")
+    # A member of a ``MagicMock`` is another one, without end.
+    if isinstance(steps, list) and steps and not _count(usage, READ):
         # Anthropic counts a compaction on demand there alone.
         counts = [usage_of({"usage": step}) for step in steps]
         return sum(read for read, _ in counts), sum(written for _, written in counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -313,13 +314,14 @@ def _others(story: Story, name: str) -> str:
     grouped: dict[str, list[Record]] = {}
     for record in story.records:
         if record.kind in _TOLD:
-            grouped.setdefault(record.sentence, []).append(record)
+            # Sentences with other numbers are one row, which shows the last of them.
+            grouped.setdefault(re.sub(r"[\d,.]+", "", record.sentence), []).append(record)
     if not grouped:
         return ""
     rows = (
-        f'<tr><th scope="row" class="l wide">{escape(sentence)}</th>'
+        f'<tr><th scope="row" class="l wide">{escape(records[-1].sentence)}</th>'
         f"<td>{len(records):,}</td><td>{_when(records[-1].time) or '–'}</td></tr>\n"
-        for sentence, records in grouped.items()
+        for records in grouped.values()
     )
     names = [("What", False), ("Times", True), ("Last", True)]
     return f"<h3>Other events</h3>{_table(f'Failures of {name}', names, rows)}"
