@@ -149,11 +149,6 @@ class CompactionPlan(Table):
         return self.conversation.messages
 
     @property
-    def wire_format(self) -> str:
-        """``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``."""
-        return self.conversation.format.name
-
-    @property
     def alternates(self) -> bool:
         """Whether user and assistant must alternate in the result. Fillers that this needs are
         added to what a strategy returns.

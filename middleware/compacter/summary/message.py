@@ -168,9 +168,7 @@ def parse(text: str) -> Summary | None:
         return None
     rest, _, quoted = body.partition(_QUOTED_HEAD)
     head, _, story = rest.partition(_STORY_HEAD)
-    frame, *lines = head.split("\n")
-    if frame not in (_FRAME, _FRAME_WITH_RULES):
-        return None
+    lines = head.split("\n")
     return Summary(
         story,
         tuple(line for line in lines if line.startswith(RULE)),
