@@ -145,7 +145,7 @@ class History(UserList[Message]):
         self.data.extend(check_messages(other, Iterable))
         self._pinned += getattr(other, "_pinned", ())
 
-    def __add__(self, _: object) -> Never:
+    def __add__(self, other: object) -> Never:
         raise TypeError("a History has no +; history.extend(messages) appends to it")
 
     __radd__ = __iadd__ = __add__
