@@ -45,7 +45,7 @@ SEED ?= 1
 PYTEST_ARGS ?=
 # What meets litellm or an SDK.
 NEWEST ?= tests/clients tests/testing tests/call tests/memory tests/messages tests/overflow \
-	tests/test_compacter.py tests/test_sdk_streams.py tests/test_streams.py tests/test_wrapping.py
+	tests/test_compacter.py tests/test_sdk_streams.py tests/call/test_streams.py tests/test_wrapping.py
 
 # litellm would fetch a price list over the network on import; the one it carries will do. Never set by the library.
 export LITELLM_LOCAL_MODEL_COST_MAP := True

@@ -304,7 +304,7 @@ async def test_the_timeout_counts_the_compactions_of_a_call_and_not_the_provider
         return await model.acompletion("m", messages)
 
     told: list[Any] = []
-    monkeypatch.setattr("compacter.call.perform.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("compacter.call.handlers.time", SimpleNamespace(monotonic=lambda: now))
     compacter = Compacter(
         summarizer=asked, timeout=60, compact_ratio=0.3, on_compaction=told.append
     )

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 import pytest
 
@@ -21,6 +21,8 @@ from compacter.compacter import CompacterOptions
 from compacter.errors import ConfigurationError
 from compacter.options import Options
 from compacter.options.checks import CHECKS
+from compacter.overflow import TokenLimit
+from compacter.testing import token_limit_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -280,3 +282,25 @@ def test_what_each_option_takes_is_said_in_words_of_ours(option: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"^{option}: ") as refused:
         Compacter(**{option: object()})  # type: ignore[arg-type]
     assert "Input should" not in str(refused.value)
+
+
+class TestTheUsersDetector:
+    @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
+    def test_it_is_asked_first(self, answer: Any) -> None:
+        found = Options(detect=lambda error: answer).detect(ValueError("mine"))
+        assert isinstance(found, TokenLimit)
+
+    def test_its_no_is_final_and_its_none_asks_on(self) -> None:
+        error = token_limit_error(limit=10, input_tokens=20)
+        assert Options(detect=cast("Any", lambda error: False)).detect(error) is None
+        assert Options(detect=lambda error: None).detect(error) is not None
+        assert Options().detect(error) is not None
+
+    def test_one_that_raises_is_passed_over(self) -> None:
+        def broken(error: BaseException) -> Any:
+            raise KeyError
+
+        assert (
+            Options(detect=broken).detect(token_limit_error(limit=10, input_tokens=20)) is not None
+        )
+        assert Options(detect=broken).detect(ValueError("no")) is None

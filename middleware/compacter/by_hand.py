@@ -15,6 +15,7 @@ from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Sizes
+from compacter.effects import Emit
 from compacter.errors import (
     ConfigurationError,
     InvalidHistoryError,
@@ -347,8 +348,11 @@ class ByHand:
                 f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
                 f"characters; a threshold in tokens is History(messages, max_tokens=...)"
             )
-        from compacter.call.perform import Performer
+        from compacter.call.call import Call
+        from compacter.call.handlers import Handlers
         from compacter.call.pump import pump
+        from compacter.call.request import Request
+        from compacter.call.target import Target
         from compacter.compaction.run import compact
 
         state = self._state.in_force()
@@ -371,13 +375,17 @@ class ByHand:
                     'or set Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
-        performer = Performer(state=state, io=io, model=model, large=large)
-        made = await pump(compact(planned), performer)
+        talk = planned.conversation
+        request = Request(format=talk.format, original=talk.messages, messages=talk.messages)
+        call = Call(options, request, planned.sizes.calibration)
+        target = Target(model=model)
+        handlers = Handlers(state=state, io=io, call=call, target=target, large=large)
+        made = await pump(compact(planned), handlers)
         if made is None:
             fits = planned.fits_size(planned.original_data_size)
             return CompactionResult(list(messages), fits=fits)
         after, done = made
-        event = await performer.emit(done)
+        event = await handlers.emit(Emit(done))
         fits = planned.fits_size(after.size)
         return CompactionResult(list(after.messages), event.discarded, event, fits)
 

@@ -3,8 +3,8 @@
 
 A policy is a generator: ``reply = yield from Send(...)`` asks for one effect, and continues with
 its answer or its exception. So it is pure, and a test holds a conversation with it. ``pump`` of
-``call/pump.py`` runs it, and the class in ``call/perform.py`` carries out each effect, for sync and
-async programs alike. A strategy may yield `Ask` alone.
+``call/pump.py`` runs it, and the class in ``call/handlers.py`` carries out each effect, for sync
+and async programs alike. A strategy may yield `Ask` alone.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Dialogue:
         """
         if isinstance(self._pending, Send):
             flow: Any = self.flow
-            call = flow.gi_frame.f_locals["self"]
+            call = flow.gi_frame.f_locals["call"]
             limit = call.options.detect(error) or detect_sealed(error)
         else:
             limit = None

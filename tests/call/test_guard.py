@@ -20,7 +20,7 @@ from tests.conversations import Chat, talk
 
 import compacter as package
 from compacter import Compacter, CompactionEvent, History, InProcessMemory, Truncate
-from compacter.call import call
+from compacter.call import policy
 from compacter.runtime.io import SyncIO
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
@@ -122,10 +122,10 @@ class TestFaultsOfCompactersOwn:
     def test_the_log_says_where_it_is(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(call, "reduce_request", None)
+        monkeypatch.setattr(policy, "reduce_request", None)
         with pytest.raises(Exception, match="context"):
             Compacter().wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
-        assert 'call.py", line ' in caplog.text
+        assert 'policy.py", line ' in caplog.text
         assert caplog.text.rstrip().endswith("TypeError")
 
 
@@ -332,7 +332,7 @@ class TestTimeout:
             raise ValueError("no summary")
 
         monkeypatch.setattr(SyncIO, "ask", watched)
-        monkeypatch.setattr("compacter.call.perform.time", SimpleNamespace(monotonic=lambda: now))
+        monkeypatch.setattr("compacter.call.handlers.time", SimpleNamespace(monotonic=lambda: now))
         compacter = Compacter(summarizer=slow, timeout=60, compact_ratio=0.2, memory=None)
         with contextlib.suppress(Exception):
             compacter.wrap(unnumbered(ScriptedModel(window=900)))("m", talk(40))
@@ -398,22 +398,6 @@ class TestLargeHistories:
         threads.clear()
         await compacter.wrap(ScriptedModel(window=20_000).acompletion)("m", history)
         assert threads == {"compacter"}
-
-
-class TestPlainFunctionsThatReturnAnAwaitable:
-    @pytest.mark.parametrize("trigger", [None, 10**6])
-    async def test_are_async_from_their_first_call_on(self, trigger: int | None) -> None:
-        model = ScriptedModel(window=2_000)
-        compacter = Compacter(summarizer=ScriptedSummarizer(), trigger_tokens=trigger)
-
-        def plain(model_name: str, messages: list[Any]) -> Any:
-            return model.acompletion(model_name, messages)
-
-        chat = compacter.wrap(plain)
-        for _ in range(3):
-            reply = await chat("m", talk(12, 400))
-            assert reply["choices"]
-        assert compacter.totals.rounds == 1
 
 
 def under_trio(model: ScriptedModel) -> Any:

@@ -15,8 +15,8 @@ from tests.effort import times
 
 from compacter import Compacter, InProcessMemory
 from compacter.call.ahead import MOST_AT_ONCE
-from compacter.call.perform import Performer
-from compacter.call.warm import warm_up
+from compacter.call.handlers import Handlers
+from compacter.call.warm import load
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Alive:
     @staticmethod
     def _all() -> list[Any]:
         gc.collect()
-        return [item for item in gc.get_objects() if isinstance(item, Performer)]
+        return [item for item in gc.get_objects() if isinstance(item, Handlers)]
 
     def count(self) -> int:
         return sum(item not in self._earlier for item in self._all())
@@ -99,7 +99,7 @@ def test_in_threads() -> None:
     writer = Writer()
     compacter = make(writer.write)
     completion = compacter.wrap(ScriptedModel(window=1_000).completion)
-    warm_up().result(60)
+    load()
     before = set(threading.enumerate())
     for number in range(CONVERSATIONS):
         completion("m", history(number)[:-2])
@@ -127,7 +127,7 @@ def test_in_tasks() -> None:
     completion = compacter.wrap(ScriptedModel(window=1_000).acompletion)
 
     async def program() -> None:
-        warm_up().result(60)
+        load()
         before = set(threading.enumerate())
         for number in range(CONVERSATIONS):
             await completion("m", history(number)[:-2])

@@ -10,6 +10,7 @@ import pytest
 
 from compacter.call.call import Call
 from compacter.call.effects import Send
+from compacter.call.policy import complete, recover
 from compacter.call.request import ConversationState, Request
 from compacter.compaction.calibration import Calibration
 from compacter.effects import Ask, Quote
@@ -86,7 +87,7 @@ def sends_quotes(dialogue: Dialogue) -> bool:
 def test_a_question_with_quotes_and_no_room_starts_the_compaction(
     policy: Any, begin: Any, summary: Reply
 ) -> None:
-    dialogue = begin(policy().complete())
+    dialogue = begin(complete(policy()))
     look(dialogue)
     dialogue.expect(Ask)
     dialogue.answer(summary)
@@ -101,7 +102,7 @@ def test_a_question_with_quotes_and_no_room_starts_the_compaction(
 
 
 def test_a_question_that_finds_nothing_costs_no_summary(policy: Any, begin: Any) -> None:
-    dialogue = begin(policy().complete())
+    dialogue = begin(complete(policy()))
     look(dialogue, "")
     assert not sends_quotes(dialogue)
     assert "Ask" not in dialogue.effects
@@ -109,13 +110,13 @@ def test_a_question_that_finds_nothing_costs_no_summary(policy: Any, begin: Any)
 
 
 def test_the_window_must_be_known(policy: Any, begin: Any) -> None:
-    dialogue = begin(policy(window=None, recall=0.15).complete())
+    dialogue = begin(complete(policy(window=None, recall=0.15)))
     assert not sends_quotes(dialogue)
     assert "Quote" not in dialogue.effects
 
 
 def test_where_nothing_can_be_compacted_an_event_says_so(policy: Any, begin: Any) -> None:
-    dialogue = begin(policy(messages=messages_of(3_900, 1)).complete())
+    dialogue = begin(complete(policy(messages=messages_of(3_900, 1))))
     look(dialogue)
     assert not sends_quotes(dialogue)
     assert reasons(dialogue) == [("quotes", "nothing_to_compact")]
@@ -123,7 +124,7 @@ def test_where_nothing_can_be_compacted_an_event_says_so(policy: Any, begin: Any
 
 def test_soon_after_another_compaction_an_event_says_so(policy: Any, begin: Any) -> None:
     known = ConversationState(calls=5, last_attempt_at_call=3)
-    dialogue = begin(policy(known=known).complete())
+    dialogue = begin(complete(policy(known=known)))
     look(dialogue)
     assert not sends_quotes(dialogue)
     assert reasons(dialogue) == [("quotes", "cool_down")]
@@ -136,7 +137,7 @@ def test_a_compaction_that_made_no_room_is_not_made_again_until_the_history_has_
         made = policy(
             size, known=known, min_calls_between=0, strategy=lambda task: task.messages[1:]
         )
-        dialogue: Dialogue = begin(made.complete())
+        dialogue: Dialogue = begin(complete(made))
         look(dialogue)
         assert not sends_quotes(dialogue)
         return dialogue
@@ -149,7 +150,7 @@ def test_a_compaction_that_made_no_room_is_not_made_again_until_the_history_has_
 
 
 def test_a_failing_summarizer_costs_the_quotes_alone(policy: Any, begin: Any) -> None:
-    dialogue = begin(policy(fallback=()).complete())
+    dialogue = begin(complete(policy(fallback=())))
     look(dialogue)
     while isinstance(effect := dialogue.expect((Ask, Send)), Ask):
         dialogue.fail(RuntimeError("down"))
@@ -162,7 +163,7 @@ def test_after_a_refusal_there_is_no_second_compaction_for_quotes(
     policy: Any, begin: Any, summary: Reply
 ) -> None:
     made = policy(strategy=lambda task: task.messages[1:])
-    dialogue = begin(made.recover(Reply(token_limit=FOUND, error=TOO_LONG)))
+    dialogue = begin(recover(made, Reply(token_limit=FOUND, error=TOO_LONG)))
     look(dialogue)
     assert not sends_quotes(dialogue)
     assert reasons(dialogue) == [("quotes", "cool_down")]
@@ -172,7 +173,7 @@ def test_after_a_refusal_there_is_no_second_compaction_for_quotes(
 def test_a_refusal_after_it_gives_the_quotes_up_first(
     policy: Any, begin: Any, summary: Reply
 ) -> None:
-    dialogue = begin(policy().complete())
+    dialogue = begin(complete(policy()))
     look(dialogue)
     dialogue.expect(Ask)
     dialogue.answer(summary)

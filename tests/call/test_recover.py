@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from compacter.call.call import Call
 from compacter.call.effects import Send
+from compacter.call.policy import recover
 from compacter.call.request import Request
 from compacter.compaction.calibration import Calibration
 from compacter.effects import Ask
@@ -16,7 +17,6 @@ from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.overflow import TokenLimit
-from compacter.testing import token_limit_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ def recovery(
         history = talk() if messages is None else messages
         request = Request(format=OPENAI, original=history, messages=history, **asked)
         policy = Call(options(**settings), request, calibration or Calibration())
-        return begin(policy.recover(first or refusal()))
+        return begin(recover(policy, first or refusal()))
 
     return make
 
@@ -106,6 +106,8 @@ def test_a_reply_that_says_too_long_is_answered_like_an_error(
 
     assert dialogue.end() == {"error": 2}
     assert dialogue.told()[-1] == "RetriesExhausted"
+    # A later call begins with all messages again.
+    assert dialogue.effects[-1] == "Forget"
 
 
 class TestOutput:
@@ -238,25 +240,3 @@ class TestNumbers:
         dialogue.expect(Ask)
 
         assert calibration.chars_per_token == pytest.approx(9 * 180 / 4_000)
-
-
-class TestTheUsersDetector:
-    @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
-    def test_it_is_asked_first(self, answer: Any) -> None:
-        found = Options(detect=lambda error: answer).detect(ValueError("mine"))
-        assert isinstance(found, TokenLimit)
-
-    def test_its_no_is_final_and_its_none_asks_on(self) -> None:
-        error = token_limit_error(limit=10, input_tokens=20)
-        assert Options(detect=cast("Any", lambda error: False)).detect(error) is None
-        assert Options(detect=lambda error: None).detect(error) is not None
-        assert Options().detect(error) is not None
-
-    def test_one_that_raises_is_passed_over(self) -> None:
-        def broken(error: BaseException) -> Any:
-            raise KeyError
-
-        assert (
-            Options(detect=broken).detect(token_limit_error(limit=10, input_tokens=20)) is not None
-        )
-        assert Options(detect=broken).detect(ValueError("no")) is None

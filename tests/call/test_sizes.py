@@ -12,8 +12,15 @@ from tests.dialects import DIALECTS, Dialect
 
 from compacter.call.call import Call
 from compacter.call.effects import Send
+from compacter.call.policy import complete
 from compacter.call.reduce import plan_of
-from compacter.call.request import ConversationState, Request, calibrate, may_be_cut
+from compacter.call.request import (
+    MOST_CHARACTERS,
+    ConversationState,
+    Request,
+    calibrate,
+    measure,
+)
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import find_pinned
 from compacter.effects import Ask, Quote
@@ -111,12 +118,12 @@ class TestTheRoomForQuotes:
         made = policy(
             2_000, window=window, output=output, overhead=overhead, folded=True, recall=0.15
         )
-        assert self.room(begin(made.complete())) == room
+        assert self.room(begin(complete(made))) == room
 
     def test_is_none_once_a_request_with_quotes_was_refused(self, policy: Any, begin: Any) -> None:
         found = TokenLimit(limit=10_000, kind="input")
         made = policy(2_000, window=10_000, folded=True, recall=0.15, detect=lambda error: found)
-        dialogue = begin(made.complete())
+        dialogue = begin(complete(made))
         dialogue.expect(Quote)
         dialogue.answer("User, message 0: yes")
         assert len(dialogue.expect(Send).messages) == 11
@@ -135,7 +142,7 @@ class TestTheRoomForQuotes:
         made = policy(
             9_700, folded=True, recall=2_000, attempts=attempts, detect=lambda error: found
         )
-        dialogue = begin(made.complete())
+        dialogue = begin(complete(made))
         dialogue.expect(Quote)
         dialogue.answer("User, message 0: yes")
         dialogue.expect(Send)
@@ -183,7 +190,7 @@ class TestTheTrigger:
     ) -> Dialogue:
         """The dialogue of a call, at its first request for a summary or at its call."""
         dialogue: Dialogue = begin(
-            policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete()
+            complete(policy(size, overhead=overhead, trigger_tokens=1_000, **settings))
         )
         dialogue.expect((Ask, Send))  # type: ignore[arg-type]
         return dialogue
@@ -226,7 +233,7 @@ class TestTheTrigger:
 
         known = ConversationState(calls=4, tokens=2_000, characters=10_000)
         made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, strategy=watching)
-        begin(made.complete()).expect(Send)
+        begin(complete(made)).expect(Send)
         # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
         assert targets == [2_500]
         assert (known.last_attempt_at_call, known.stuck_size, known.tokens) == (5, 0, 0)
@@ -234,7 +241,7 @@ class TestTheTrigger:
 
 class TestUsage:
     def ask(self, made: Call, begin: Any, tokens: int) -> Dialogue:
-        dialogue: Dialogue = begin(made.complete())
+        dialogue: Dialogue = begin(complete(made))
         dialogue.expect(Send)
         dialogue.answer(Reply(raw={"usage": {"prompt_tokens": tokens}}))
         return dialogue
@@ -244,6 +251,27 @@ class TestUsage:
         self.ask(made, begin, 2_000).end()
         assert (made.calibration.chars_per_token, made.calibration.learnt) == (5.0, True)
         assert (made.state.tokens, made.state.characters) == (2_000, 10_000)
+
+    def test_of_an_answer_ends_what_the_refusal_before_it_said(
+        self, policy: Any, begin: Any
+    ) -> None:
+        """The next refusal is a first one again."""
+        made = policy(8_000, known=ConversationState(refused_size=9_000))
+        self.ask(made, begin, 2_000).end()
+        assert made.state.refused_size == 0
+
+    def test_is_noted_without_the_quotes(self, policy: Any, begin: Any) -> None:
+        """The next request may have others, or none."""
+        text = "User, message 0: yes"
+        made = policy(8_000, folded=True, recall=2_000)
+        dialogue = begin(complete(made))
+        dialogue.expect(Quote)
+        dialogue.answer(text)
+        dialogue.expect(Send)
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 2_000}}))
+        dialogue.end()
+        assert 2_000 - made.state.tokens == made.calibration.tokens(len(text)) > 0
+        assert made.state.characters == 8_000
 
     @pytest.mark.parametrize(
         ("chars_per_token", "learnt", "tokens", "cut"),
@@ -396,6 +424,5 @@ class TestWhetherAPromptMayHaveBeenCut:
         request = Request(format=dialect.format, original=messages, messages=messages)
         texts = sum(map(len, request.conversation.texts()))
         earlier: dict[int, tuple[int, int, int]] = {}
-        assert may_be_cut(messages, int(texts / 7.2), (), earlier)
-        assert not may_be_cut(messages, texts, (), earlier)
-        assert not may_be_cut(messages[:1], texts, (), earlier)  # The program drops the rest.
+        assert texts < measure(messages, (), earlier) < texts * MOST_CHARACTERS
+        assert measure(messages[:1], (), earlier) < texts  # The program drops the rest.

@@ -1,6 +1,4 @@
-"""Calibration of the context window by answers and refusals, and servers that accept one
-request.
-"""
+"""Windows that calls learn by answers and refusals, and servers that accept one request."""
 
 from __future__ import annotations
 
@@ -212,6 +210,10 @@ def test_a_server_of_one_slot_answers_every_call_of_the_program(status: int) -> 
     failures = [event for event in events if isinstance(event, PreparationFailed)]
     assert len(failures) == 1
     assert "one request at a time" in failures[0].reason
+    server.begun.clear()
+    for turn in range(2, 10):
+        completion(messages=[{"role": "user", "content": "Another talk."}, *talk(turn)], model="m")
+    assert not server.begun.is_set()
 
 
 def test_a_busy_server_that_none_of_our_summaries_uses_is_the_programs_matter() -> None:

@@ -117,7 +117,7 @@ WINDOW = "The model's maximum context length is 8192 tokens, but your messages h
         *((status, None) for status in (None, 400, 402, 403, 429, 503)),
         *(
             (status, code)
-            for status in (None, 400, 403, 429)
+            for status in (None, 400)
             for code in ("rate_limit_error", "AccessDenied")
         ),
     ],
@@ -129,6 +129,13 @@ def test_both_numbers_and_a_window_win_over_a_status_or_a_code(
 
     assert found is not None
     assert (found.limit, found.requested) == (8192, 9000)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(402, "billing_error"), (403, "AccessDenied"), (429, "rate_limit_error")]
+)
+def test_a_status_and_a_code_that_agree_are_believed(status: int, code: str) -> None:
+    assert detect_text(WINDOW, status=status, code=code) is None
 
 
 @pytest.mark.parametrize(

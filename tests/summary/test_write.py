@@ -163,7 +163,8 @@ class TestTheAnswer:
         assert summary.story == f"{prior.story}\n\n{STORY}"
 
     def test_otherwise_replaces_it(self) -> None:
-        summary, _ = written(writer(head=head(prior=Summary("Rooms were shut."))), STORY)
+        prior = Summary("Rooms were shut, and the lifts beside them were oiled.")
+        summary, _ = written(writer(head=head(prior=prior)), STORY)
         assert summary.story == STORY
 
     def test_as_large_as_what_it_replaces_is_refused(self) -> None:
@@ -219,6 +220,13 @@ class TestAHeadThatIsTooLongForTheModel:
         _, asked = written(made, TooLongError(1_000), STORY)
         assert len(shown(asked[0])) > 12_000
         assert max(len(shown(each)) for each in asked[1:]) < 1_000 * 4
+
+    def test_leaves_the_story_so_far_a_fifth_of_the_window(self) -> None:
+        told = " ".join(f"The crates of store room {number} are counted." for number in range(40))
+        made = writer(head=head(200), window=1_000, size=15_000, tokens=800, room=4_000)
+        _, asked = written(made, told)
+        earlier = shown(asked[1]).partition("<earlier_summary>")[2].partition("</earlier")[0]
+        assert 600 < len(earlier) <= 1_000 // 5 * 4 + 10
 
     def test_is_not_asked_for_at_the_end_of_the_conversation(self) -> None:
         prefix = [{"role": "user", "content": FIRST}]

@@ -23,6 +23,7 @@ from compacter.call.option_names import (
     PARAM_OF,
     PLACES,
     THINKING,
+    USUAL,
     Form,
     forces_call,
     is_off_switch,
@@ -37,9 +38,6 @@ Options: TypeAlias = Mapping[str, Any]
 Prompt: TypeAlias = Sequence[Mapping[str, str]]
 """OpenAI-style messages that ask for a summary."""
 Arguments: TypeAlias = tuple[Args, Named]
-
-
-USUAL = Form()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,8 @@ class Binding:
         model = named.get("model") or named.get("model_id") or named.get("modelId")
         server = self.server()
         options = self.options(named)
-        places = [f"{path}={value}" for path in PLACES if (value := dig(options, path))]
+        given = (path for path in PLACES if path.partition(".")[0] in options)
+        places = [f"{path}={value}" for path in given if (value := dig(options, path))]
         limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
         output_option = next(iter(limits), self.output_param)
         return CallFacts(
@@ -159,6 +158,14 @@ class Binding:
     def options(self, kwargs: Options) -> Options:
         """Return the options among which are the output limit and the tools."""
         return kwargs
+
+    def names(self, kwargs: Options) -> list[str]:
+        """Return the names of a call's options and of their members, without its model and
+        messages.
+        """
+        inner = (value for value in kwargs.values() if isinstance(value, Mapping))
+        names = {*kwargs, *(name for value in inner for name in value)}
+        return sorted(names - {self.messages_param, "model", "modelId"})
 
     # -- changing a call ---------------------------------------------------------------------------
 
@@ -238,7 +245,8 @@ class Binding:
 
         def choose(name: str, value: object) -> object:
             if name in INNER and isinstance(value, Mapping):
-                return self._choose_members(value, native=native)
+                members = value.items()
+                return {key: one for key, one in members if self.keeps(key, one, native=native)}
             if self.keeps(name, value, native=native):
                 return value
             return False if name == "stream" else self.declared.get(name)
@@ -253,12 +261,6 @@ class Binding:
         }
         chosen = (*map(choose, self.positional, args), *args[len(self.positional) :])
         return chosen, {name: kept[name] for name in kept if name not in INNER or kept[name]}
-
-    def _choose_members(self, options: Options, *, native: bool) -> Options:
-        """Return the members of an option that a request for a summary keeps."""
-        return {
-            name: value for name, value in options.items() if self.keeps(name, value, native=native)
-        }
 
     def keeps(self, name: str, value: object, *, native: bool) -> bool:
         """Return whether a request for a summary keeps an option: any but those of ``LEFT_OUT``,
@@ -350,13 +352,6 @@ def without(kwargs: Options, names: Collection[str]) -> Options:
         for name, value in kwargs.items()
         if name not in names
     }
-
-
-def options_of(kwargs: Options, messages_param: str) -> list[str]:
-    """Return the names of a call's options and of their members, without its model and messages."""
-    inner = (value for value in kwargs.values() if isinstance(value, Mapping))
-    names = {*kwargs, *(name for value in inner for name in value)}
-    return sorted(names - {messages_param, "model", "modelId"})
 
 
 def characters_sent(value: object) -> int:

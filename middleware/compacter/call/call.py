@@ -1,309 +1,230 @@
-"""One call of a wrapped function, step by step.
-
-A `Call` looks up the remembered view, compacts if that is due, and sends its request with quotes.
-After a refusal it makes the request smaller (``reduce.py``) and sends it again, until the model
-answers or the call gives up. It calibrates the model by the reply. It is pure: it yields the
-effects of ``effects.py``.
-"""
+"""One call: its request, its refusals, and the size of its next request. Pure."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass, replace
-from math import inf
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from tenacity import RetryCallState, Retrying, stop_after_attempt
-
-from compacter.call.attempt import Attempt
-from compacter.call.effects import Find, Forget, Prepare, Send
-from compacter.call.incompressible import advice
-from compacter.call.reduce import (
-    compact_early,
-    compact_for_quotes,
-    enforce_prepared,
-    reduce_request,
-    reuse,
-)
-from compacter.call.request import LEAST_CUT, calibrate, expected_tokens
-from compacter.call.thinking import with_standing
-from compacter.call.unsaid import is_believed, make_smaller
-from compacter.compaction.sizes import MARGIN
-from compacter.effects import Flow
-from compacter.errors import CompactionError, FunctionError, add_note
-from compacter.events import (
-    CompactionReused,
-    CompactionSkipped,
-    RetriesExhausted,
-    SilentTruncation,
-    Trigger,
-)
-from compacter.memory.record import UNBOUND
-from compacter.messages.refusals import CUT, LOST, NO_ROOM, SEALED, UNSAID
-from compacter.messages.replies import Reply, tokens_read
-from compacter.options import TriggerFacts
+from compacter.call.request import FEWEST_QUOTED, ConversationState, Request
+from compacter.call.thinking import leaves_out_thinking, note_standing, with_quotes
+from compacter.compaction.calibration import CHARS_PER_TOKEN, Calibration
+from compacter.compaction.sizes import CAREFUL_MARGIN, FILLING, LEAST_SUMMARY, MARGIN, Sizes
+from compacter.effects import Ask, Emit, Flow, Quote
+from compacter.errors import CompactionError, FunctionError
+from compacter.events import CompactionFailed, CompactionSkipped, Event, Trigger, WindowFilling
+from compacter.messages.format import Message
+from compacter.messages.replies import is_cached, tokens_read, usage_in
+from compacter.options import Options
 from compacter.overflow import TokenLimit
-from compacter.overflow.signals import signals_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_REFUSED = (400, 422)
-"""Statuses of a request that has a fault."""
-CUT_OFF = TokenLimit(source=CUT)
-_FULL = 0.98
-"""Share of the window from which prompt and reply count as filling it, as servers reserve a few
-tokens."""
-_FAR_OVER = 1.5
-"""Multiple of the threshold from which the cool-down is ignored."""
-_ENOUGH = 1_000
-"""Room in characters that is enough for the best passage and its answer, with their frame. If more
-room stays without quotes, no passage fits the question."""
+_FAR = 2
+"""Multiple of a limit from which messages are too large for sure: a character of one text may take
+twice the tokens of another's."""
 
 
 @dataclass(eq=False)
-class Call(Attempt):
-    """One call from its first request to its reply."""
+class Call:
+    """One call, and the request that it sends next."""
 
-    def complete(self) -> Flow[object]:
-        """Return the reply. Raises the exceptions of the call and those of ``recover``."""
-        state = self.state
-        state.calls += 1
-        yield from self._begin()
-        if state.late is None:
-            yield from self._compact_if_due()
-        else:
-            self.limit = state.late
-            state.late = None
-            yield from self._compact_late()
-        reply = yield from self._send_with_quotes()
-        if self._limit_of(reply) is None:
-            if reply.error is not None:
-                raise reply.error
-            return (yield from self.accept(reply.raw))
-        state.last_attempt_at_call = state.calls
-        return (yield from self.recover(reply))
+    options: Options
+    """Options of the Compacter."""
+    request: Request
+    """Request that is sent next; at first the caller's own."""
+    calibration: Calibration
+    """Calibration of the model; updated by this call."""
+    state: ConversationState = field(default_factory=ConversationState)
+    """The conversation's state between calls."""
+    watched: bool = True
+    """Whether a hook or a log receives events, such as that of a truncated prompt."""
+    limit: TokenLimit = field(default_factory=TokenLimit)
+    """Token limit of the last refusal; an empty one before the first."""
+    quotes: bool = True
+    """Whether quotes may be sent; False after a request with quotes was refused."""
+    tried: list[str] = field(default_factory=list)
+    """Descriptions of the steps that made the request smaller."""
+    is_vetoed: bool = False
+    """Whether ``before_compaction`` has prevented the last compaction."""
+    sought: bool = False
+    """Whether this call has already looked for quotes although there was no room for them."""
+    refused: int = 0
+    """Size of the request that was refused last, in characters."""
+    is_harder: bool = False
+    """Whether to compact all that can be compacted, as the round reduces nothing otherwise."""
+    is_last: bool = False
+    """Whether no round is left after this one."""
+    is_smallest: bool = False
+    """Whether the request was made as small as a compaction can make it."""
+    puts_back: bool = False
+    """Whether it sends the thinking that the compaction has left out, after a refusal."""
 
-    def recover(self, reply: Reply) -> Flow[object]:
-        """Make the request smaller and call again, as long as the ``reply`` is a token limit and
-        another round can help and is allowed.
-
-        Raises the provider's own last exception, with a note that lists the rounds, if the call is
-        given up; ``CompactionError`` if there is neither a summary nor a fallback.
-        """
-        most = self.options.max_retries
-        stop = stop_after_attempt(1 + most) if isinstance(most, int) else most
-        rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
-        while (limit := self._limit_of(reply)) is not None:
-            if limit.source in UNSAID:
-                return (yield from self._try_smaller(reply, limit))
-            self.refused = self.request.size
-            self.limit = calibrate(self.request, self.calibration, limit)
-            error = reply.error or RuntimeError("the reply says that the request is too long")
-            rounds.set_exception((type(error), error, error.__traceback__))
-            if stop(rounds):
-                reason = "no rounds are left" if self.tried else "max_retries=0"
-                return (yield from self._give_up(reply, reason))
-            self.is_last = _stops_after(stop, rounds)
-            rounds.prepare_for_next_attempt()
-            try:
-                done = yield from reduce_request(self, error)
-            except CompactionError as failure:
-                # If it has no cause, name the error that made the summary necessary.
-                raise failure from failure.__cause__ or reply.error
-            if not done:
-                reason = "nothing more can be reduced"
-                if self.is_hopeless(self.target()):
-                    reason = "what must stay is too large by itself"
-                return (yield from self._give_up(reply, reason))
-            self.tried.append(done)
-            reply = yield from self._send_with_quotes()
-        if reply.error is not None:
-            raise reply.error
-        self.calibration.take(tokens_read(reply.raw))
-        self.note_answer(reply.raw)
-        return reply.raw
-
-    def _try_smaller(self, first: Reply, limit: TokenLimit) -> Flow[object]:
-        """Send a smaller request once after a sign that the first one may have been too long.
-
-        If it does not help, return the first reply, or raise its exception with a note, and forget
-        the compaction. No window is learnt.
-        """
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of this call."""
         request = self.request
-        self.state.doubted_size = request.size
-        self.limit = limit
-        done = yield from make_smaller(self, limit)
-        if done:
-            self.tried.append(done)
-            with suppress(Exception):  # The first one is raised.
-                reply = yield from self._send_with_quotes()
-                if reply.token_limit is None or reply.token_limit.source not in UNSAID:
-                    self.state.doubted_size = 0
-                    return (yield from self.recover(reply))
-            yield from Forget()
-            reason = f"{limit.source}; a smaller request did not help"
-            yield from self.emit(RetriesExhausted, rounds=1, reason=reason, attempt=1)
-        self.request = request
-        if first.error is None:
-            return first.raw
-        if done:
-            add_note(
-                first.error,
-                f"compacter tried a smaller request, as {limit.source} may mean that this one is "
-                f"too long, and that did not help ({done}). If it does mean that, say so with the "
-                "option detect.",
-            )
-        raise first.error
+        return Sizes(self.options, self.calibration, request.overhead, request.output_tokens or 0)
 
-    def _limit_of(self, reply: Reply) -> TokenLimit | None:
-        """Return the token limit of a reply; ``None`` without one, or if the reply was cut off for
-        another reason than a full window.
+    @property
+    def staying(self) -> int:
+        """Size of what no compaction removes, in characters."""
+        read = self.request.conversation
+        return read.size - read.free - self.request.saved
 
-        The window is full if the reply is below the caller's output limit, and prompt and reply
-        fill the window. If the window is unknown, it counts as full when the reply has one token at
-        most. If no output limit was asked for, it may be full, see ``unsaid.py``.
-        """
-        limit = reply.token_limit
-        if limit is not None and limit.source in UNSAID:
-            return limit if is_believed(self, limit) else None
-        if limit is not None and limit.source == LOST:
-            return None if self.request.conversation.last_user is None else limit
-        if limit is None or limit.source != NO_ROOM:
-            return limit
-        written = limit.output_tokens or 0
-        used = written + (limit.input_tokens or 0)
-        window = self.calibration.window
-        is_full = used >= window * _FULL if window else written <= 1
-        if is_full and written < (self.request.output_tokens or inf):
-            return limit
-        may_be = not window and not self.request.output_tokens
-        return CUT_OFF if may_be and is_believed(self, CUT_OFF) else None
+    @property
+    def smallest(self) -> int:
+        """Smallest size of the messages that a compaction can leave, in characters."""
+        read = self.request.conversation
+        left = read.size - read.heads[read.end] - self.request.saved
+        return left + read.rules_size + LEAST_SUMMARY
 
-    def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
-        """Raise the provider's own exception, with a note; return the reply if it stated the
-        refusal.
+    @property
+    def attempt(self) -> int:
+        """Number of the round, from 1."""
+        return len(self.tried) + 1
+
+    @property
+    def in_cool_down(self) -> bool:
+        """Whether the last compaction of this conversation is so recent that the next one waits."""
+        state = self.state
+        return 0 < state.last_attempt_at_call >= state.calls - self.options.min_calls_between
+
+    def target(self, chars_per_token: float = 0.0) -> int | None:
+        """Return the largest size of the messages, in characters, with which the request fits;
+        ``None`` if no limit is known.
+
+        Uses the calibration's characters per token, unless ``chars_per_token`` is given.
         """
         limit = self.limit
-        is_sealed = limit.source == SEALED
-        rounds = len(self.tried)
-        if self.is_vetoed:
-            reason = "before_compaction vetoed the compaction"
-        if refused.error and is_sealed and not rounds:
-            raise refused.error
-        if rounds:
-            self.give_up()
-        yield from self.emit(
-            RetriesExhausted,
-            rounds=rounds,
-            reason=reason,
-            attempt=rounds,
-            limit=limit.limit,
-            requested=limit.requested,
-        )
-        if rounds:
-            yield from Forget()
-        if refused.error is None:
-            return refused.raw
-        steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        is_hopeless = self.is_hopeless(self.target())
-        helps = ""
-        if not is_sealed:
-            helps = advice(self.request, self.calibration, limit.limit, is_hopeless=is_hopeless)
-        if self.is_vetoed:
-            helps = " What helps: let before_compaction return the plan, or no value."
-        add_note(
-            refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
-        )
-        raise refused.error
-
-    # -- before the request ------------------------------------------------------------------------
-
-    def _begin(self) -> Flow[None]:
-        """Begin with the remembered view, and emit the event of a call that begins from a summary;
-        so does one whose ``History`` was compacted. Raises ``SpendingError`` if all is spent and
-        that was asked for.
-        """
         request = self.request
-        view = (yield from Find()) if self.options.memory is not None else None
-        smaller = request.with_view(view)
-        archive = request.archive
-        if self.options.spending is not None:
-            self.state.spent.check(self.options.spending)
-        if view is not None and smaller is not request:
-            yield from reuse(self, smaller, view.record, began=True)
-        elif archive:
-            saved = max(0, archive.characters - request.conversation.prior_size)
-            yield from self.emit(
-                CompactionReused,
-                messages_before=len(request.messages) + archive.removed,
-                messages_after=len(request.messages),
-                tokens_saved=self.calibration.tokens(saved),
-                began=True,
-            )
-
-    def _compact_late(self) -> Flow[None]:
-        """Compact because the previous call's stream ended in a token limit."""
-        limit = self.limit
-        if limit.limit and not self.calibration.state_window(limit.limit):
-            self.limit = replace(limit, limit=None)
-        target = self.target()
-        fits = target is not None and self.request.conversation.size <= target
-        if not fits and self.options.max_retries != 0:
-            yield from compact_early(self, target, "token_limit")
-
-    def _compact_if_due(self) -> Flow[None]:
-        """Compact if the request has reached the threshold. Use a compaction made ahead also if the
-        request would exceed the window.
-        """
-        trigger = self.options.trigger_tokens
-        if trigger is None and self.options.prepare_tokens is None:
-            return
-        state = self.state
-        limit = self.sizes.trigger
         calibration = self.calibration
-        window = inf if self.sizes.tries_window else calibration.window or inf
-        if isinstance(trigger, float) and calibration.window is None:
-            yield from self._warn_of_unknown_window("threshold")
-        if state.calls == 1:
-            return
-        tokens = yield from self._estimate_tokens()
-        if callable(trigger) and (yield from self._decides(trigger, tokens)):
-            limit = tokens
-        due = min(limit or inf, window * MARGIN)
-        if tokens >= due and (yield from enforce_prepared(self)):
-            calibration.compactions += 1
-            tokens = yield from self._estimate_tokens()
-        if limit is None:
-            return
-        target = self.sizes.below(limit, self.request.size, tokens, state.stuck_size)
-        if target is None:
-            return
-        if self.in_cool_down and tokens < limit * _FAR_OVER:
-            yield from self.emit(CompactionSkipped, trigger="threshold", reason="cool_down")
-        elif (yield from compact_early(self, max(1, target - self.request.overhead), "threshold")):
-            # An option below the window never tries it.
-            calibration.compactions += not isinstance(trigger, int) or limit < trigger
-            left = yield from self._estimate_tokens()
-            state.stuck_size = self.request.size if left >= limit else 0
+        if not limit.limit and calibration.is_bracketed and not chars_per_token:
+            # In the unit in which the refused requests were estimated.
+            chars_per_token = 1 / calibration.tokens_of_one(request.tokens_of_one)
+        output = request.output_that_counts(limit)
+        return self.sizes.target(limit.limit, output, chars_per_token)
 
-    def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> Flow[bool]:
-        """Return whether the user's function wants a compaction; False if it fails."""
+    @property
+    def is_measured(self) -> bool:
+        """Whether the refusal states both the limit and the size of the request."""
+        return bool(self.limit.limit and self.limit.input_tokens)
+
+    @property
+    def is_later(self) -> bool:
+        """Whether an earlier round, or the last round of an earlier call, was refused too, or this
+        one reduces nothing otherwise.
+        """
+        known = self.state.refused_size
+        return self.is_harder or bool(self.tried) or self._still_refused(known)
+
+    @property
+    def is_halved(self) -> bool:
+        """Whether the next request is at most half of the refused one."""
+        return self.is_later and not self.is_measured
+
+    @property
+    def size(self) -> int:
+        """Size of the messages as they are sent, without quotes, in characters."""
+        return self.request.conversation.size - self.request.saved
+
+    @property
+    def may_want_thinking(self) -> bool:
+        """Whether the request lacks thinking that the model may want back, as some do."""
+        is_unknown = self.calibration.wants_thinking is None
+        return is_unknown and not self.puts_back and leaves_out_thinking(self.request)
+
+    def next_target(self) -> int | None:
+        """Return the largest size of the messages in the next request, in characters; ``None`` if
+        only the ratio decides.
+
+        What the numbers of a refusal allow. Without numbers the first round is the ratio's. Each
+        later one sends at most half of what was refused, and the last of several no more than was
+        answered before, or the smallest request that there is: each round that is refused costs a
+        summary, and a call that ends although half of its request fits is lost.
+        """
+        target = self.target()
+        if self.is_measured:
+            return self._measured_target(target or 0)
+        if not self.is_later:
+            return target
+        request = self.request
+        most = min(self.refused, self.state.refused_size or self.refused) // 2
+        if self.is_last:
+            each = self.calibration.tokens_of_one(request.tokens_of_one)
+            most = min(most, int(self.calibration.taken * CAREFUL_MARGIN / each))
+        most = max(0, most - request.overhead)
+        return most if target is None else min(most, target)
+
+    def _measured_target(self, target: int) -> int:
+        """Return the target by the numbers of a refusal; less if a request that had been made by
+        numbers was still a little too large: the server also counts what is not in the request.
+        """
+        limit = self.limit.limit or 0
+        used = self.limit.input_tokens or 0
+        if self.is_harder:
+            return min(target, self.smallest)
+        if not self.tried or used > limit * _FAR:
+            return target
+        excess = used + self.request.output_that_counts(self.limit) - int(limit * MARGIN)
+        most = self.refused - int(excess * CHARS_PER_TOKEN) - self.request.overhead
+        return max(0, min(target, most))
+
+    def is_hopeless(self, target: int | None) -> bool:
+        """Return whether no compaction helps, as far as is known: what must stay was refused, with
+        nothing but a short summary beside it, or is far larger than the limit.
+        """
+        known = self.state.incompressible_size
+        is_known = self._still_refused(known) and known <= self.staying + self.request.overhead
+        if not self.is_measured or target is None:
+            return is_known or self.is_smallest
+        # Not the target, of which tools and an output limit take a part that is only estimated.
+        limit = (self.limit.limit or 0) * self.calibration.chars_per_token
+        return self.staying > (target if is_known else limit * _FAR)
+
+    def give_up(self) -> None:
+        """Note for later calls what was refused although the history was compacted."""
         state = self.state
-        facts = TriggerFacts(
-            tokens=tokens,
-            window=self.calibration.window,
-            messages=len(self.request.messages),
-            calls=state.calls - state.last_attempt_at_call,
-        )
-        try:
-            return trigger(facts)
-        except FunctionError as error:
-            yield from self.emit_failure(error, trigger="threshold")
-            return False
+        staying = self.staying
+        state.refused_by = self.calibration
+        state.refused_size = 0 if self.is_measured else self.refused
+        target = self.target() if self.is_measured else None
+        if staying > target if target is not None else self.is_smallest:
+            state.incompressible_size = staying + self.request.overhead
 
-    def _estimate_tokens(self) -> Flow[int]:
+    def note_answer(self, raw: object) -> None:
+        """Note that the request was answered."""
+        state = self.state
+        calibration = self.calibration
+        calibration.take(tokens_read(raw))
+        # What it has just read it keeps for the next request.
+        if usage := usage_in(raw):
+            calibration.caches = calibration.caches or is_cached(usage)
+        state.is_cached = bool(calibration.caches)
+        note_standing(self.request, state)
+        if calibration.wants_thinking is None and self.request.bound.older:
+            last = self.request.conversation.last_user or 0
+            if leaves_out_thinking(self.request, last):
+                calibration.wants_thinking = False
+        if self.puts_back:
+            calibration.wants_thinking = self.request.sealed
+        state.refused_size = 0
+        if state.incompressible_size and self.request.size >= state.incompressible_size:
+            state.incompressible_size = 0
+
+    def tell_filling(self, tokens: int) -> Flow[None]:
+        """Emit the event of a request that fills a known window, once; ``tokens`` of 0 are
+        estimated.
+        """
+        window = self.calibration.window
+        if not window:
+            return
+        tokens = tokens or self.calibration.tokens(self.request.size)
+        fills = tokens >= window * FILLING
+        if fills and not self.state.fills:
+            share = tokens / window
+            yield from self.emit(WindowFilling, share=share, tokens=tokens, window=window)
+        self.state.fills = fills
+
+    def estimate_tokens(self) -> Flow[int]:
         """Return the estimated input tokens of the request, tools and other options included.
 
         Uses the count of ``token_counter``; else the last usage, plus an estimate of the messages
@@ -322,119 +243,86 @@ class Call(Attempt):
             return state.tokens + tokens(size - state.characters)
         return tokens(size)
 
-    def _warn_of_unknown_window(self, trigger: Trigger) -> Flow[None]:
+    def estimate(self, messages: Sequence[Message]) -> int:
+        """Return the estimated tokens of messages."""
+        return self.calibration.tokens(sum(map(self.request.format.size, messages)))
+
+    def check_share(self, question: Ask) -> None:
+        """Raise ``FunctionError`` if the summaries have had their share of the option
+        ``spending``.
+        """
+        spending = self.options.spending
+        if spending is not None:
+            size = sum(len(str(message.get("content"))) for message in question.messages)
+            prompt = self.calibration.tokens(size)
+            prompt += self.estimate(question.prefix or ()) * question.by_provider
+            self.state.spent.check_share(spending, prompt, self.estimate(self.request.original))
+
+    def warn_of_unknown_window(self, trigger: Trigger) -> Flow[None]:
         """Emit, once per model, the event that the option is a share of an unknown window."""
         if not self.calibration.warned:
             self.calibration.warned = True
             yield from self.emit(CompactionSkipped, trigger=trigger, reason="unknown_window")
 
-    # -- the request and its reply -----------------------------------------------------------------
-
-    def _send_with_quotes(self) -> Flow[Reply]:
-        """Send the request, with quotes for its question if messages were compacted, and return the
-        reply.
-
-        A token limit is in the reply; any other error is raised. Quotes only use free room. If
-        there are quotes for a question or an agent's step but no room, compact now: the next
-        compaction is due soon, as the request fills the window.
+    def _still_refused(self, size: int) -> bool:
+        """Return whether the model has refused so many characters of this conversation, and has
+        answered no request as large since.
         """
-        if self.calibration.wants_thinking:
-            self.request = replace(self.request, bound=UNBOUND)
-        if self.quotes:
-            self.request = with_standing(self.request, self.state)
-        request = self.request
-        room = self.sizes.room
-        if (
-            self.quotes
-            and self.options.recall is not None
-            and request.is_compacted
-            # If the last try is refused because of quotes, the request cannot be sent again without
-            # them.
-            and not (self.is_last and (room is None or self.calibration.is_bracketed))
-            and request.conversation.last_user is not None
-        ):
-            wanted, free = self.room_for_quotes()
-            free = min(wanted, free)
-            text = yield from self.quote(free)
-            is_full = room is not None and free < min(wanted, _ENOUGH)
-            if not text and is_full and not self.sizes.tries_window:
-                yield from compact_for_quotes(self, free)
-        request = self.request
-        try:
-            return (yield from Send(request.sent, request.options_sent))
-        except Exception as error:
-            if not (self.may_want_thinking and signals_of(error).status in _REFUSED):
-                raise
-            return Reply(token_limit=TokenLimit(source=SEALED), error=error)
-
-    def accept(self, raw: object) -> Flow[object]:
-        """Calibrate by the usage of the reply, and return the reply."""
-        request = self.request
         calibration = self.calibration
-        calibration.take(tokens_read(raw))
-        self.note_answer(raw)
-        # Calibration decides what is sent, so it must not depend on whether there is a hook. Once
-        # the model is known, a history is not read for its size alone: that takes too long.
-        options = self.options
-        prepares = options.prepare_tokens is not None
-        needs_size = prepares or options.trigger_tokens is not None
-        learns = needs_size or not calibration.learnt or request.read is not None
-        tokens = (yield from self.read_usage(raw)) if learns or self.watched else 0
-        if tokens and learns:
-            calibration.learn(request.size, tokens, request.tokens_of_one)
-            # Without the quotes: the next request may have others, or no quotes.
-            quotes = len(request.quotes)
-            self.state.tokens = tokens - calibration.tokens(quotes)
-            self.state.characters = request.size - quotes
-        if self.watched:
-            yield from self.tell_filling(tokens)
-        if prepares:
-            yield from self._begin_ahead(tokens)
-        return raw
+        if not size or self.state.refused_by is not calibration:
+            return False
+        each = calibration.tokens_of_one(self.request.tokens_of_one)
+        return calibration.taken < size * each
 
-    def inspect(self, raw: object) -> Flow[None]:
-        """Read the reply to a call that was sent unread."""
-        if self.options.prepare_tokens is None:
-            yield from self.tell_filling((yield from self.read_usage(raw)))
-        else:
-            self.state.calls += 1
-            yield from self.accept(raw)
-
-    def read_usage(self, raw: object) -> Flow[int]:
-        """Return the tokens that the server has read. Return 0 if the reply does not state them, or
-        if the server has silently truncated the prompt; that emits an event.
+    def room_for_quotes(self) -> tuple[int, int]:
+        """Return the largest size that quotes may have, and how many characters are free (negative
+        if the request is too large), counted in characters of the request's own script.
         """
-        tokens = tokens_read(raw)
+        return self.sizes.quotes(self.request.size, self.request.tokens_of_one)
+
+    def quote(self, room: int, *, sent: bool = True, query: str = "") -> Flow[str]:
+        """Return quotes of compacted messages, and add them to the request if they are ``sent``.
+
+        Args:
+            room: Their largest size, in characters.
+            sent: Whether to add them to the request; otherwise they are only searched.
+            query: A query of the model's, in place of the newest message's question; its answer
+                may be of any size.
+        """
+        if room < FEWEST_QUOTED and not query:
+            return ""
         request = self.request
-        expected = tokens and expected_tokens(request.size, tokens, self.calibration)
-        if expected:
-            # Check again by the texts alone: sizes of media are estimates, and servers do not
-            # always read old reasoning.
-            words = sum(map(len, request.conversation.texts())) + request.overhead
-            expected = expected_tokens(words, tokens, self.calibration)
-        if not expected:
-            return tokens
-        if tokens >= LEAST_CUT:
-            self.calibration.truncated = tokens
-            yield from self.emit(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
-        return 0
+        text = yield from Quote(
+            request.original,
+            request.conversation,
+            room,
+            request.archive,
+            request.digest,
+            request.tokens_of_one,
+            sent,
+            query,
+            request.quotes,
+        )
+        if text and sent and not query:
+            self.request = with_quotes(request, text)
+        return text
 
-    def _begin_ahead(self, tokens: int) -> Flow[None]:
-        """Start the next compaction in the background if the request, of ``tokens`` input tokens,
-        is large enough. If not yet, note the request, so that the next one can be recognised as its
-        continuation.
+    def emit(self, kind: type[Event], **facts: Any) -> Flow[None]:
+        """Emit an event of this kind, with the names of model and conversation."""
+        yield from Emit(kind(**facts, **self.request.named))
+
+    def emit_failure(
+        self, error: Exception, kind: type[Event] = CompactionFailed, **facts: Any
+    ) -> Flow[None]:
+        """Emit the event of a failure: of a user's function, which a ``FunctionError`` describes,
+        or else of the summary.
         """
-        quotes = len(self.request.quotes)
-        tokens = tokens or self.calibration.tokens(self.request.size)
-        ahead = self.sizes.ahead(tokens - self.calibration.tokens(quotes))
-        if ahead is None:
-            yield from self._warn_of_unknown_window("prepared")
-        else:
-            yield from Prepare(self.request, *ahead)
-
-
-def _stops_after(stop: Callable[[RetryCallState], bool], rounds: RetryCallState) -> bool:
-    """Return whether tenacity would stop if the next request was refused too."""
-    following = copy(rounds)
-    following.attempt_number += 1
-    return bool(stop(following))
+        cause = error.__cause__ if isinstance(error, CompactionError) else error
+        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
+        yield from self.emit(
+            kind,
+            reason=str(error) if isinstance(error, FunctionError) else "no summary could be had",
+            error="" if raised is None else type(raised).__name__,
+            cause=cause if isinstance(cause, Exception) else None,
+            **facts,
+        )

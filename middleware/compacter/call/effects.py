@@ -11,7 +11,6 @@ from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 
 if TYPE_CHECKING:
-    from compacter.call.request import Request
     from compacter.memory.match import View  # noqa: F401 - named in bases
 
 
@@ -33,13 +32,8 @@ class Find(Effect["View | None"]):
     let later calls wait for this one."""
     is_counted: bool = True
     """Whether the use of a record counts in totals, and for quotes."""
-
-
-@dataclass(frozen=True, slots=True)
-class FindPrepared(Effect["View | None"]):
-    """Read the view that was made ahead for a request, or wait for it if it is being made."""
-
-    request: Request
+    is_prepared: bool = False
+    """Whether to read the view that was made ahead, or wait for it if it is being made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,6 @@ class Forget(Effect[None]):
 class Prepare(Effect[None]):
     """Start the next compaction in the background."""
 
-    request: Request
     ratio: float
     """Share of the messages to compact; 0 if none is due yet."""
     target: int

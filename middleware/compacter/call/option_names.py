@@ -133,6 +133,9 @@ class Form:
     """Options of the call that are left out."""
 
 
+USUAL = Form()
+
+
 def other_form(said: str, form: Form, name: str, limit: int, options: Iterable[str]) -> Form | None:
     """Return a form that a server may take, after it has refused a request for a summary; ``None``
     if the refusal names nothing of its form.

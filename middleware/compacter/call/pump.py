@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from compacter.effects import Effect, Flow
     from compacter.runtime.io import IO
-
-T = TypeVar("T")
 
 
 class Handlers(Protocol):
@@ -27,13 +25,7 @@ class Handlers(Protocol):
         ...
 
 
-async def pump(flow: Flow[T], handlers: Handlers) -> T:
-    """Run a policy to its end, and return its result."""
-    result: T = await advance(flow, handlers)
-    return result
-
-
-async def advance(
+async def pump(
     flow: Flow[Any], handlers: Handlers, answer: object = None, until: type | None = None
 ) -> Any:
     """Run a policy to its end, and return its result; or up to an effect of the type ``until``,

@@ -17,14 +17,14 @@ from compacter.lines.tool_stream import Seam, has_call, reply_of, text_beside
 from compacter.messages.fields import dig, first, word
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.runtime.io import Stopped
+from compacter.runtime.io import IO, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compacter.call.arguments import Binding, CallFacts, Options
     from compacter.call.call import Call
-    from compacter.call.perform import Performer
+    from compacter.call.handlers import Handlers
     from compacter.lines.passages import Quotes
 
 _MOST_ROUNDS = 3
@@ -58,10 +58,14 @@ def fault_of(recall: Quotes | None, binding: Binding) -> str:
     return "" if is_able or recall is None or not recall.tool else _UNABLE
 
 
-def with_recall(binding: Binding, facts: CallFacts, form: Any, name: str) -> tuple[Any, ...]:
-    """Return the caller's tools and ``recall``; an empty tuple if the reply of a function of this
-    name cannot be read, or the caller has a tool ``recall``.
+def with_recall(
+    recall: Quotes | None, binding: Binding, facts: CallFacts, form: Any, name: str
+) -> tuple[Any, ...]:
+    """Return the caller's tools and ``recall``; an empty tuple if that is not wanted, the reply of
+    a function of this name cannot be read, or the caller has a tool ``recall``.
     """
+    if recall is None or not recall.tool or fault_of(recall, binding):
+        return ()
     options = binding.options(facts.named)
     tools = options.get("tools") or ()
     count = first(options, ("n", "candidate_count"))
@@ -110,7 +114,7 @@ class Recalls:
         tool and the messages ``exchanged``. Raises the exceptions of the provider.
         """
         request = self.call.request
-        if not request.offers_recall or self.left < 0:
+        if self.left < 0:
             return None
         form: Any = request.format.name
         messages, calls = tool.calls_of(raw, form)
@@ -136,28 +140,28 @@ class Recalls:
         return reply
 
 
-def answer_recalls(call: Call, raw: object) -> Flow[object]:
-    """Return the first reply that does not call ``recall``; a stream is returned as it is."""
-    recalls = Recalls(call)
-    while (reply := (yield from recalls.follow(raw))) is not None:
-        raw = reply.raw
-    return raw
-
-
-async def answered(call: Call, raw: Any, world: Performer) -> Any:
-    """Return the reply to a call, or its stream, in which no call of ``recall`` is left."""
-    if world.io.asynchronous and streams.shapes(type(raw)) == ("__await__",):
+async def answered(handlers: Handlers, raw: Any) -> Any:
+    """Return the first reply that does not call ``recall``, or a stream in which no call of it is
+    left.
+    """
+    if handlers.io.asynchronous and streams.shapes(type(raw)) == ("__await__",):
         raw = await raw
-    return joined(call, await pump(answer_recalls(call, raw), world), world)
+    if not handlers.call.request.offers_recall:
+        return raw
+    recalls = Recalls(handlers.call)
+    while (reply := await pump(recalls.follow(raw), handlers)) is not None:
+        raw = reply.raw
+    return joined(handlers, raw)
 
 
-def joined(call: Call, raw: Any, world: Performer) -> Any:
+def joined(handlers: Handlers, raw: Any) -> Any:
     """Return the vendor's stream so that the model's calls of ``recall`` are answered inside it;
     any other reply unchanged.
     """
-    if not call.request.offers_recall or world.io.iterates not in streams.shapes(type(raw)):
+    offers = handlers.call.request.offers_recall
+    if not offers or handlers.io.iterates not in streams.shapes(type(raw)):
         return raw
-    return streams.join(raw, _Joined(Recalls(call), world))
+    return streams.join(raw, _Joined(handlers))
 
 
 class _Joined:
@@ -165,10 +169,10 @@ class _Joined:
     until it ends, as it may call ``recall`` too.
     """
 
-    def __init__(self, recalls: Recalls, world: Performer) -> None:
-        self.recalls = recalls
-        self.world = world
-        self.form = recalls.call.request.format.name
+    def __init__(self, handlers: Handlers) -> None:
+        self.recalls = Recalls(handlers.call)
+        self.handlers = handlers
+        self.form = handlers.call.request.format.name
         self.seam = Seam()
         self.chunks: list[Any] = []
         """Chunks of the present reply."""
@@ -177,25 +181,21 @@ class _Joined:
         self.ready: deque[Any] = deque()
         """Chunks for the caller."""
 
-    def begin(self, stream: Any, read: deque[Any]) -> None:
-        """Begin with a vendor's stream, some chunks of which were ``read`` already."""
+    def begin(self, stream: Any, reader: streams.Replay) -> None:
+        """Begin with a vendor's stream, and what has read it so far."""
         self.stream = self.source = stream
-        self.kind: Any = type(stream)
-        self.read = read
+        self.reader = reader
 
-    async def step(self) -> Any:
+    async def step(self, io: IO, stream: Any) -> Any:
         """Return the next chunk for the caller, or ``END``."""
-        io = self.world.io
-        read = self.read
         while not self.ready and self.source is not None:
             try:
-                step = getattr(self.kind, io.iterates)
-                chunk = streams.taken(read) if read else await io.call(step, self.source)
+                if self.source is stream:
+                    chunk = await self.reader.step(io, stream)
+                else:
+                    chunk = await io.call(io.step, self.source)
             except (Stopped, StopAsyncIteration):
                 chunk = streams.END
-            except Exception as error:
-                self.world.note_late(error)
-                raise
             if chunk is streams.END:
                 await self._end()
             else:
@@ -214,14 +214,13 @@ class _Joined:
         closes that one.
         """
         raw = reply_of(self.chunks, self.form) if self.held else None
-        reply = await pump(self.recalls.follow(raw), self.world)
+        reply = await pump(self.recalls.follow(raw), self.handlers)
         for chunk in self.held:
             self._pass_on(chunk if reply is None else text_beside(chunk))
         self.chunks = []
         self.held = []
         self.seam.begin()
         self.source = None if reply is None else streams.core(reply.raw)
-        self.kind = type(self.source)
         for name in ("close", "aclose"):
             if hasattr(self.source, name):
                 self.stream.__dict__[name] = getattr(self.source, name)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from compacter.call.attempt import Attempt
-from compacter.call.effects import Find, FindPrepared
+from compacter.call.call import Call
+from compacter.call.effects import Find
 from compacter.call.incompressible import shorten_last_message
 from compacter.call.request import FEWEST_QUOTED, Request
 from compacter.call.thinking import begin_anew, last_thinking
@@ -45,7 +45,7 @@ _OUTPUT_MARGIN = 8
 # -- after a refusal -------------------------------------------------------------------------------
 
 
-def reduce_request(call: Attempt, error: Exception) -> Flow[str]:
+def reduce_request(call: Call, error: Exception) -> Flow[str]:
     """Make the request smaller, and return a description of the step; empty if nothing can be
     reduced.
 
@@ -68,7 +68,7 @@ def reduce_request(call: Attempt, error: Exception) -> Flow[str]:
     return ", ".join(filter(None, (lowered, step)))
 
 
-def _reduce_messages(call: Attempt) -> Flow[str]:
+def _reduce_messages(call: Call) -> Flow[str]:
     """Shorten the last user message, or compact the history, or both. Return a description of the
     step; empty if nothing was reduced.
     """
@@ -97,7 +97,7 @@ def _reduce_messages(call: Attempt) -> Flow[str]:
     return ", ".join(filter(None, (shortened, compacted)))
 
 
-def _leave_out_quotes(call: Attempt) -> Flow[bool]:
+def _leave_out_quotes(call: Call) -> Flow[bool]:
     """Remove the quotes, and return whether to try the request without them before anything else:
     if it fits, or if the refusal states no number and this is neither a later round nor the last.
     """
@@ -112,7 +112,7 @@ def _leave_out_quotes(call: Attempt) -> Flow[bool]:
     return fits and not call.is_halved and (bool(call.limit.limit) or not call.is_last)
 
 
-def _leave_out_sealed(call: Attempt, error: Exception) -> Flow[str]:
+def _leave_out_sealed(call: Call, error: Exception) -> Flow[str]:
     """Remove from the request, once, what only another model can read. Return a description of the
     step; empty if nothing was removed.
 
@@ -141,7 +141,7 @@ def _leave_out_sealed(call: Attempt, error: Exception) -> Flow[str]:
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
-def _lower_output(call: Attempt) -> Flow[tuple[str, bool]]:
+def _lower_output(call: Call) -> Flow[tuple[str, bool]]:
     """Lower the output limit. Return a description of the step, empty if it stays, and whether the
     request then fits.
 
@@ -173,7 +173,7 @@ def _lower_output(call: Attempt) -> Flow[tuple[str, bool]]:
     return f"{request.output_option} lowered from {before} to {after}", fits
 
 
-def _shorten_last_message(call: Attempt, target: int | None, *, is_helpless: bool) -> Flow[str]:
+def _shorten_last_message(call: Call, target: int | None, *, is_helpless: bool) -> Flow[str]:
     """Shorten retrieved text in the last user message, or, if the call ``is_helpless`` otherwise,
     results of tools in it. Return a description of the step; empty if nothing was shortened.
     """
@@ -204,7 +204,7 @@ def _shorten_last_message(call: Attempt, target: int | None, *, is_helpless: boo
 # -- compactions -----------------------------------------------------------------------------------
 
 
-def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow[str]:
+def compact_history(call: Call, target: int | None, trigger: Trigger) -> Flow[str]:
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
@@ -242,7 +242,7 @@ def compact_history(call: Attempt, target: int | None, trigger: Trigger) -> Flow
     return f"{sizes} ({event.strategy})"
 
 
-def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> Flow[bool]:
+def compact_early(call: Call, target: int | None, trigger: Trigger) -> Flow[bool]:
     """Compact the messages before any refusal of the request, and return whether that succeeded.
 
     Like ``compact_history``, but a failure is emitted as an event, not raised.
@@ -261,7 +261,7 @@ def compact_early(call: Attempt, target: int | None, trigger: Trigger) -> Flow[b
     return bool(done)
 
 
-def compact_for_quotes(call: Attempt, free: int) -> Flow[None]:
+def compact_for_quotes(call: Call, free: int) -> Flow[None]:
     """Compact the history and add quotes, if there are any for the question; emit an event if that
     is impossible.
 
@@ -290,7 +290,7 @@ def compact_for_quotes(call: Attempt, free: int) -> Flow[None]:
         yield from call.emit(CompactionSkipped, trigger="quotes", reason=reason)
 
 
-def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPlan:
+def plan_of(call: Call, target: int | None, trigger: Trigger) -> CompactionPlan:
     """Return the plan of compacting the messages of a call to a target size, in characters."""
     request = call.request
     conversation = request.conversation
@@ -330,12 +330,12 @@ def plan_of(call: Attempt, target: int | None, trigger: Trigger) -> CompactionPl
     )
 
 
-def enforce_prepared(call: Attempt) -> Flow[bool]:
+def enforce_prepared(call: Call) -> Flow[bool]:
     """Use the compaction that was made ahead for this conversation; return whether there is one."""
     if call.options.prepare_tokens is None:
         return False
     request = call.request
-    smaller = request.with_view((yield from FindPrepared(request)))
+    smaller = request.with_view((yield from Find(is_prepared=True)))
     if smaller.size >= request.size * _WORTH:
         return False
     call.state.tokens = call.state.stuck_size = 0
@@ -343,7 +343,7 @@ def enforce_prepared(call: Attempt) -> Flow[bool]:
     return True
 
 
-def reuse(call: Attempt, smaller: Request, record: str = "", **facts: Any) -> Flow[None]:
+def reuse(call: Call, smaller: Request, record: str = "", **facts: Any) -> Flow[None]:
     """Continue with a request whose view was stored already, and emit the event.
 
     The whole history is measured once for each ``record``, an id.
@@ -367,7 +367,7 @@ def reuse(call: Attempt, smaller: Request, record: str = "", **facts: Any) -> Fl
     call.request = smaller
 
 
-def compact_ahead(call: Attempt, target: int) -> Flow[None]:
+def compact_ahead(call: Call, target: int) -> Flow[None]:
     """Make a compaction ahead, unless another process has stored one that fits. Raises no
     ``Exception``.
 

@@ -319,21 +319,6 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
     )
 
 
-def may_be_cut(
-    messages: Sequence[Message],
-    tokens: int,
-    beside: Sequence[object],
-    earlier: dict[int, tuple[int, int, int]],
-) -> bool:
-    """Return whether a server that read ``tokens`` may have truncated a request with these messages
-    and, beside them, other arguments; ``earlier`` is as for ``measure``.
-
-    Decides by the size of the data, without reading the messages; if True, the call checks more
-    closely.
-    """
-    return measure(messages, beside, earlier) > tokens * MOST_CHARACTERS
-
-
 # Characters of JSON around the text of a message, at the least: `{"role": "user", "content": ""}`.
 # Counted as text, they would make a chat of short lines look cut.
 _FRAME = 31

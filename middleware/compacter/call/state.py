@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import count
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from compacter.call.request import (
     expected_tokens,
     measure,
 )
-from compacter.call.warm import warm_up
+from compacter.call.warm import load
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.sizes import FILLING, Sizes
 from compacter.events import (
@@ -51,7 +51,7 @@ from compacter.messages.replies import is_cached
 from compacter.options import Options
 from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit
-from compacter.runtime.io import IO, SYNC, run
+from compacter.runtime.io import IO, SYNC, in_thread, run
 from compacter.runtime.locks import Lock, import_before_fork
 from compacter.runtime.models import window
 from compacter.runtime.single_flight import SingleFlight
@@ -181,10 +181,11 @@ class State:
         """Keeps compactions made ahead; without a memory, a separate one for these alone."""
         self.prepares = options.prepare_tokens is not None
         if self.prepares:
-            warm_up()
+            in_thread(load)
         self.redaction = options.redact
         if "recall" in changed or "redact" in changed:
-            self._make_recall = cache(partial(_recall_of, options, self.log))
+            # At most one; a list, which copies of this state share.
+            self._recalls: list[Recall] = []
         if "on_compaction" in changed:
             self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         if "on_event" in changed:
@@ -251,8 +252,8 @@ class State:
         self, model: str, facts: CallFacts, tokens: int, earlier: dict[int, tuple[int, int, int]]
     ) -> bool:
         """Return whether a call that was answered must be read: its request is large enough for a
-        compaction ahead or soon may be, the server may have truncated it, or its model can be
-        calibrated for the first time. If none is made ahead: whether it may fill the window.
+        compaction ahead or soon may be, or may fill the window; the server may have truncated it;
+        or its model can be calibrated for the first time.
 
         Args:
             model: Name of the model.
@@ -264,21 +265,21 @@ class State:
         if type(given) is not list or not given:
             return True
         calibration = self.calibration(model, facts.place)
-        if not self.prepares:
-            least = (calibration.window or inf) * FILLING
-            per_token = calibration.chars_per_token
-            return (tokens or measure(given, facts.beside, earlier) / per_token) >= least
         calibration.take(tokens)
         sizes = Sizes(self.options, calibration, output_tokens=facts.output_tokens or 0)
-        bounds = sizes.bounds_ahead()
-        soon = inf if bounds is None else bounds[0] * _SOON
-        if bounds is None and calibration.warned and 0 < tokens <= calibration.truncated:
+        bounds = sizes.bounds_ahead() if self.prepares else None
+        is_warned = bounds is None and calibration.warned
+        if is_warned and self.prepares and 0 < tokens <= calibration.truncated:
             return False  # It truncates prompts, which was reported; no compaction can be due.
-        is_new = bool(tokens) and not calibration.learnt
-        if is_new or tokens >= soon or (bounds is None and not calibration.warned):
+        size = measure(given, facts.beside, earlier)
+        if tokens and size > tokens * MOST_CHARACTERS:
             return True
-        most = tokens * MOST_CHARACTERS if tokens else soon * calibration.chars_per_token
-        return most < inf and measure(given, facts.beside, earlier) > most
+        read = tokens or size / calibration.chars_per_token
+        if not self.prepares:
+            return read >= (calibration.window or inf) * FILLING
+        if (tokens and not calibration.learnt) or not (bounds or is_warned):
+            return True
+        return read >= (bounds[0] * _SOON if bounds else inf)
 
     def learn_from_last(
         self, request: Request, calibration: Calibration, conversation: ConversationState
@@ -333,8 +334,15 @@ class State:
 
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
+        # Imports SQLite, which few calls need.
+        from compacter.lines.turns import Recall
+
         with self._lock:
-            return self._make_recall()
+            if not self._recalls:
+                options = self.options
+                search_failed = partial(self.log.failed, "search")
+                self._recalls.append(Recall(options.recall, options.redact, search_failed))
+            return self._recalls[0]
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -377,13 +385,6 @@ class State:
             yield
         except Exception as error:  # noqa: BLE001 - a hook's or a memory's
             self.log.failed(what, error)
-
-
-def _recall_of(options: Options, log: Log) -> Recall:
-    # Imports SQLite, which few calls need.
-    from compacter.lines.turns import Recall
-
-    return Recall(options.recall, options.redact, partial(log.failed, "search"))
 
 
 # Field of the totals that counts the events of each kind.

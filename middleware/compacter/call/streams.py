@@ -12,16 +12,17 @@ import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from compacter.call.warm import wait_until_warm
+from compacter.call.warm import detected
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
 from compacter.messages.refusals import detect_empty, detect_empty_stream, detect_in_reply
 from compacter.messages.replies import Reply, ends_empty, has_content
 from compacter.overflow import TokenLimit
-from compacter.runtime.io import ASYNC, IO, run
+from compacter.runtime.io import ASYNC, IO, SYNC, Stopped, run
 from compacter.runtime.objects import with_special_methods
 
 
@@ -79,8 +80,7 @@ async def opened(
             chunk = await io.call(io.step, source, END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             held.append(error)
-            await wait_until_warm(io)
-            limit = await io.thread(partial(detect, error))
+            limit = await detected(io, detect, error)
             if limit is not None:
                 await close(io, raw)
                 return Reply(token_limit=limit, error=error)
@@ -115,36 +115,76 @@ def replay(
         stream._raw_stream = replay(inner, held, on_error)  # noqa: SLF001
         return stream
     try:
-        # Wrapped twice: all chunks of the inner wrapper have been read.
-        if _HELD not in stream.__dict__:
-            with_special_methods(stream, _those_of(stream, _REPLAYING))
-        stream.__dict__[_HELD] = (held, on_error)
+        reader = Replay(stream.__dict__.get(_READER), type(stream), held, on_error)
+        if reader.inner is None:
+            with_special_methods(stream, _those_of(stream, _READING))
+        stream.__dict__[_READER] = reader
     except (TypeError, AttributeError):
         proxy = with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON))
         return replay(proxy, held, on_error)
     return stream
 
 
-_HELD = "_compacter_held"
+_READER = "_compacter_reader"
+
+
+@dataclass(eq=False, slots=True)
+class Replay:
+    """Reads a stream from the first chunk on, though some were read already."""
+
+    inner: Any
+    """Reader that the stream had before: it is wrapped twice."""
+    kind: Any
+    """The stream's own class."""
+    held: deque[Any]
+    on_error: Callable[[Exception], None] | None
+
+    async def step(self, io: IO, stream: Any) -> Any:
+        """Return the next chunk. Raises what the stream's own method raises."""
+        if self.held:
+            return _taken(self.held)
+        if self.on_error is None:
+            self._leave(stream)
+        try:
+            if self.inner is not None:
+                return await self.inner.step(io, stream)
+            return await io.call(getattr(self.kind, io.iterates), stream)
+        except Exception as error:
+            self._leave(stream)
+            if self.on_error and not isinstance(error, (Stopped, StopAsyncIteration)):
+                self.on_error(error)
+            raise
+
+    def _leave(self, stream: Any) -> None:
+        """Have the stream read as it was before."""
+        if stream.__dict__.get(_READER) is not self:
+            return
+        stream.__dict__[_READER] = self.inner
+        if self.inner is None:
+            del stream.__dict__[_READER]
+            stream.__class__ = self.kind
+
+
+def join(stream: Any, joined: Any) -> Any:
+    """Return the vendor's stream, which `opened` has returned, so that it yields the chunks of the
+    steps of ``joined``.
+    """
+    inner = core(stream)
+    if inner is not stream:
+        stream._raw_stream = join(inner, joined)  # noqa: SLF001 - as above
+        return stream
+    if _READER not in getattr(stream, "__dict__", ()):
+        stream = replay(stream, deque())
+    joined.begin(stream, stream.__dict__[_READER])
+    stream.__dict__[_READER] = joined
+    return stream
 
 
 def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
     return {name: method for name, method in methods.items() if hasattr(type(stream), name)}
 
 
-def _take(stream: Any) -> Any:
-    """Return the next chunk that was read already, or raise the exception that came next. When all
-    are returned, return ``END``.
-    """
-    held, on_error = stream.__dict__[_HELD]
-    if not held:
-        if on_error is None:
-            _restore(stream)
-        return END
-    return taken(held)
-
-
-def taken(held: deque[Any]) -> Any:
+def _taken(held: deque[Any]) -> Any:
     """Return the next chunk that was read already, or raise the exception that came next."""
     chunk = held.popleft()
     if isinstance(chunk, Exception):
@@ -152,45 +192,21 @@ def taken(held: deque[Any]) -> Any:
     return chunk
 
 
-def _restore(stream: Any) -> None:
-    """Give a stream its own class back."""
-    if stream.__dict__.pop(_HELD, None) is not None:
-        stream.__class__ = type(stream).__base__
-
-
-def _end(stream: Any, error: Exception) -> None:
-    """Note that a stream has ended, or failed after its first content."""
-    _, on_error = stream.__dict__.get(_HELD, (None, None))
-    _restore(stream)
-    if on_error is not None and not isinstance(error, (StopIteration, StopAsyncIteration)):
-        on_error(error)
-
-
 def _next(self: Any) -> Any:
-    kind: Any = type(self).__base__
-    chunk = _take(self)
-    if chunk is not END:
-        return chunk
-    try:
-        return kind.__next__(self)
-    except Exception as error:
-        _end(self, error)
-        raise
+    chunk = run(self.__dict__[_READER].step(SYNC, self))
+    if chunk is END:
+        raise StopIteration
+    return chunk
 
 
 async def _anext(self: Any) -> Any:
-    kind: Any = type(self).__base__
-    chunk = _take(self)
-    if chunk is not END:
-        return chunk
-    try:
-        return await kind.__anext__(self)
-    except Exception as error:
-        _end(self, error)
-        raise
+    chunk = await self.__dict__[_READER].step(ASYNC, self)
+    if chunk is END:
+        raise StopAsyncIteration
+    return chunk
 
 
-_REPLAYING: Mapping[str, Callable[..., Any]] = {
+_READING: Mapping[str, Callable[..., Any]] = {
     "__next__": _next,
     "__iter__": lambda self: self,
     "__anext__": _anext,
@@ -219,57 +235,13 @@ async def _aenter(self: Any) -> Any:
 
 
 _PASSED_ON: Mapping[str, Callable[..., Any]] = {
-    **_REPLAYING,
+    **_READING,
     "__next__": lambda self: next(self._stream),
     "__anext__": lambda self: anext(self._stream),
     "__enter__": _enter,
     "__exit__": lambda self, *error: self._stream.__exit__(*error),
     "__aenter__": _aenter,
     "__aexit__": lambda self, *error: self._stream.__aexit__(*error),
-}
-
-
-# -- one stream of several -------------------------------------------------------------------------
-
-_JOINED = "_compacter_joined"
-
-
-def join(stream: Any, joined: Any) -> Any:
-    """Return the vendor's stream, which `opened` has returned, so that it yields the chunks of the
-    steps of ``joined``.
-    """
-    inner = core(stream)
-    if inner is not stream:
-        stream._raw_stream = join(inner, joined)  # noqa: SLF001 - as above
-        return stream
-    if _HELD not in getattr(stream, "__dict__", ()):
-        stream = replay(stream, deque())
-    held, _ = stream.__dict__[_HELD]
-    _restore(stream)
-    joined.begin(stream, held)
-    with_special_methods(stream, _those_of(stream, _JOINING))
-    stream.__dict__[_JOINED] = joined
-    return stream
-
-
-def _next_joined(self: Any) -> Any:
-    chunk = run(self.__dict__[_JOINED].step())
-    if chunk is END:
-        raise StopIteration
-    return chunk
-
-
-async def _anext_joined(self: Any) -> Any:
-    chunk = await self.__dict__[_JOINED].step()
-    if chunk is END:
-        raise StopAsyncIteration
-    return chunk
-
-
-_JOINING: Mapping[str, Callable[..., Any]] = {
-    **_REPLAYING,
-    "__next__": _next_joined,
-    "__anext__": _anext_joined,
 }
 
 

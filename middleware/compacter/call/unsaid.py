@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from compacter.call.attempt import Attempt
+from compacter.call.call import Call
 from compacter.call.reduce import compact_history
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
@@ -27,7 +27,7 @@ _LEAST_SHARE = 0.5
 _FEWEST_TOKENS = 4_000
 
 
-def is_believed(call: Attempt, limit: TokenLimit) -> bool:
+def is_believed(call: Call, limit: TokenLimit) -> bool:
     """Return whether a sign may mean that the request is too long: a smaller one of this
     conversation was answered, this one is large, and what is new in it is no picture, which may be
     the reason itself. After a try that did not help, a larger request must have been answered.
@@ -51,7 +51,7 @@ def is_believed(call: Attempt, limit: TokenLimit) -> bool:
     return call.calibration.tokens(request.size) >= least
 
 
-def make_smaller(call: Attempt, limit: TokenLimit) -> Flow[str]:
+def make_smaller(call: Call, limit: TokenLimit) -> Flow[str]:
     """Compact the history; for too many bytes, take out old pictures if there are any. Return a
     description; empty if nothing was changed.
     """

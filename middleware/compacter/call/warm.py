@@ -1,4 +1,4 @@
-"""Load in the background what the first compaction needs.
+"""Load what the first compaction needs, before it is needed.
 
 The detector's patterns take a fifth of a second to compile, the modules of recall and litellm's
 price table nearly as long. A person notices that delay if the summary was made ahead, and it would
@@ -7,32 +7,17 @@ block an event loop for far too long.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import Future
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
-from compacter.runtime.io import IO, in_thread
-
-
-def warm_up() -> Future[None]:
-    """Start loading in a thread, once per process, and return its future."""
-    return _begin(os.getpid())
+from compacter.overflow import TokenLimit
+from compacter.runtime.io import IO
 
 
 @cache
-def _begin(process: int) -> Future[None]:  # noqa: ARG001 - a forked child begins again
-    # If an import fails here, it raises where the module is used.
-    return in_thread(_load)
-
-
-async def wait_until_warm(io: IO) -> None:
-    """Wait until all is loaded, so that an async program does not load it in its event loop."""
-    if io.asynchronous and not (future := warm_up()).done():
-        await io.wait(future, None)
-
-
-def _load() -> None:
+def load() -> None:
+    """Load all of it, once."""
     from compacter.overflow.table import default_table
     from compacter.runtime.models import window
 
@@ -40,3 +25,19 @@ def _load() -> None:
     for name in ("lines.turns", "compaction.run", "summary.write"):
         import_module(f"compacter.{name}")
     default_table()
+
+
+async def detected(
+    io: IO, detect: Callable[[BaseException], TokenLimit | None], error: Exception
+) -> TokenLimit | None:
+    """Return the token limit in an exception; ``None`` for another one.
+
+    In an async program, load in that thread what follows a token limit.
+    """
+
+    def find() -> TokenLimit | None:
+        if io.asynchronous:
+            load()
+        return detect(error)
+
+    return await io.thread(find)

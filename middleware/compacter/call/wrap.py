@@ -13,19 +13,21 @@ from types import CoroutineType
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, Named, characters_sent, needs_list
+from compacter.call.arguments import Args, Binding, CallFacts, Named, characters_sent, needs_list
 from compacter.call.call import Call
+from compacter.call.handlers import Handlers
 from compacter.call.log import outside
-from compacter.call.perform import Performer
+from compacter.call.policy import complete, recover, take_in
 from compacter.call.pump import pump
 from compacter.call.recalls import answered, fault_of, joined, with_recall
-from compacter.call.request import Request, may_be_cut
+from compacter.call.request import Request
 from compacter.call.state import IN_FORCE, GiveUps, State, mark_given_up
-from compacter.call.warm import wait_until_warm
+from compacter.call.target import Target
+from compacter.call.warm import detected
 from compacter.compaction.conversation import find_pinned
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.memory.record import UNBOUND, conversation_digest, openings
-from compacter.messages.format import Message, get_format
+from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.messages.refusals import detect_empty, detect_in_reply
 from compacter.messages.replies import HAS_USAGE, Reply, stated_tokens, tokens_read, usage_in
@@ -52,7 +54,7 @@ class WrappedFunction:
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
         self.measured: dict[int, tuple[int, int, int]] = {}
-        """Sizes of earlier calls, for `may_be_cut`."""
+        """Sizes of earlier calls, for `measure`."""
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
@@ -186,8 +188,7 @@ class WrappedFunction:
                 if reply.token_limit is None and not self._is_near(0, args, kwargs):
                     return reply.raw
         except Exception as error:
-            await wait_until_warm(io)
-            limit = await io.thread(functools.partial(self.state.limit_since, before, error))
+            limit = await detected(io, functools.partial(self.state.limit_since, before), error)
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
@@ -209,17 +210,7 @@ class WrappedFunction:
                     tokens = tokens_read(raw)
             noted = tokens or 0, len(given), id(given[-1]), usage_in(raw)
             state.last_reply = noted if tokens else None
-        if state.prepares:
-            return Reply(raw=raw) if self._is_near(tokens or 0, args, kwargs) else None
-        if not state.event_hooks:
-            return None
-        if type(given) is list:
-            beside = [value for value in kwargs.values() if value is not given]
-            # A list whose reply has no usage is of no use.
-            is_cut = tokens and may_be_cut(given, tokens, beside, self.measured)
-            if not is_cut and not (tokens and self._is_near(tokens, args, kwargs)):
-                return None
-        return Reply(raw=raw)
+        return Reply(raw=raw) if self._is_near(tokens or 0, args, kwargs) else None
 
     def _is_near(self, tokens: int, args: Args, kwargs: Named) -> bool:
         """Return whether to read a quiet call of so many ``tokens``, 0 if unknown."""
@@ -228,7 +219,7 @@ class WrappedFunction:
             with state.safely("reading"):
                 facts = self.binding.read(args, kwargs)
                 return state.is_near(facts.model or self.name, facts, tokens, self.measured)
-        return state.prepares
+        return False
 
     def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
         """Note the token limit in the error that has ended a quiet call's stream, if it is one."""
@@ -237,7 +228,7 @@ class WrappedFunction:
             if state.options.detect(error):
                 read = self._read(io, args, kwargs, large=False, learns=True)
                 if not isinstance(read, str):
-                    read[0].note_late(error)
+                    read.note_late(error)
 
     # -- calls that need more; the same code for sync and async ------------------------------------
 
@@ -251,24 +242,24 @@ class WrappedFunction:
         learns = reply is None or reply.token_limit is not None
         state = self.state
         times = 1 if state.proactive or state.late or (reply and reply.token_limit) else READS
-        read = await self.read(io, args, kwargs, learns=learns, times=times)
-        if isinstance(read, str):
-            return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
-        world, call = read
+        handlers = await self.read(io, args, kwargs, learns=learns, times=times)
+        if isinstance(handlers, str):
+            return await self._end(io, args, kwargs, reply, f"did nothing: {handlers}")
+        call = handlers.call
         if reply is not None and reply.token_limit is None:
             with state.safely("reading"):
-                await pump(call.inspect(reply.raw), world)
+                await pump(take_in(call, reply.raw), handlers)
             return reply.raw
-        world.take(reply)
-        state.take_late(world.conversation)
+        handlers.take(reply)
+        state.take_late(call.state)
         note = ""
         try:
-            raw = await pump(call.complete() if reply is None else call.recover(reply), world)
-            raw = await answered(call, raw, world)
+            flow = complete(call) if reply is None else recover(call, reply)
+            raw = await answered(handlers, await pump(flow, handlers))
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
-            if world.hands_back(error):
+            if handlers.hands_back(error):
                 if call.tried:
                     mark_given_up(error)
             else:
@@ -279,15 +270,14 @@ class WrappedFunction:
         else:
             shapes = () if io.asynchronous else streams.shapes(type(raw))
             if shapes and io.iterates not in shapes:
-                world.io = ASYNC
+                handlers.io = ASYNC
                 raw = self._wrap_result(shapes, raw, args, kwargs)
-                is_stream = ASYNC.iterates in shapes
-                return joined(call, raw, world) if is_stream else answered(call, raw, world)
-            self._install(world, call.request)
+                return (joined if ASYNC.iterates in shapes else answered)(handlers, raw)
+            self._install(handlers)
             return raw
         finally:
-            world.close()
-        return await self._end(io, args, kwargs, world.last, note)
+            handlers.close()
+        return await self._end(io, args, kwargs, handlers.last, note)
 
     async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
         """Return or raise the wrapped function's last reply, with a note and without compacter's
@@ -303,22 +293,24 @@ class WrappedFunction:
             add_note(error, f"compacter {note}")
         raise error.with_traceback(outside(error.__traceback__))
 
-    def _install(self, world: Performer, request: Request) -> None:
+    def _install(self, handlers: Handlers) -> None:
         """Install the compacted messages in the ``History`` that was passed, if any were."""
-        history: Any = world.history
+        history: Any = handlers.history
         if history is None:
             return
+        request = handlers.call.request
         history.bound = request.bound
         is_new = request.messages is not request.original
-        if is_new and not history.install(world.version, request.messages, self.state.redaction):
+        version = handlers.version
+        if is_new and not history.install(version, request.messages, self.state.redaction):
             self.state.history_changed(None)
 
     # -- reading a call ----------------------------------------------------------------------------
 
     async def read(
         self, io: IO, args: Args, kwargs: Named, *, learns: bool = True, times: int = 1
-    ) -> tuple[Performer, Call] | str:
-        """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
+    ) -> Handlers | str:
+        """Return the handlers of a call, or the reason, as a sentence, why it cannot be compacted.
 
         ``learns``: whether to calibrate by the last reply; ``times`` is as for `is_large`.
         """
@@ -330,14 +322,13 @@ class WrappedFunction:
 
     def _read(
         self, io: IO, args: Args, kwargs: Named, *, large: bool, learns: bool
-    ) -> tuple[Performer, Call] | str:
+    ) -> Handlers | str:
         """Read the messages, their format, model and limits, and look up their calibration and
         state.
         """
         from compacter.lines.frame import strip
 
         state = self.state
-        options = state.options
         binding = self.binding
         facts = binding.read(args, kwargs)
         if facts.elsewhere:
@@ -358,62 +349,71 @@ class WrappedFunction:
         messages = [form.say("user", given)] if isinstance(given, str) else messages
         # Without the quotes of an earlier call, which a program has put into its history.
         stripped = strip(messages, form) or messages
+        named = state.options.conversation or getattr(history, "conversation", None) or ""
+        request = self._request(facts, form, stripped, history, named)
         called = facts.model or self.name
-        rules = getattr(history, "rules", ())
-        named = options.conversation or getattr(history, "conversation", "")
-        first = openings(form, stripped)
-        digest = named or conversation_digest(first)
+        calibration = state.calibration(called, facts.place)
         # By the first message alone, a new conversation is recognised at its second call.
-        begun = named or conversation_digest(first, 1 if state.proactive or state.prepares else 3)
-        tools: tuple[object, ...] = ()
-        recall = options.recall
-        if recall is not None and recall.tool and not fault_of(recall, binding):
-            tools = with_recall(binding, facts, form.name, getattr(self.function, "__name__", ""))
+        count = 1 if state.proactive or state.prepares else 3
+        begun = named or conversation_digest(request.openings or (), count)
+        # Add the endpoint, as two tenants may begin alike.
+        conversation = state.conversation(f"{facts.endpoint}\0{begun}")
+        if learns and not state.proactive:
+            state.learn_from_last(request, calibration, conversation)
+        watched = bool(state.event_hooks)
+        rules = map(repr, getattr(history, "rules", ()))
+        return Handlers(
+            state=state,
+            io=io,
+            call=Call(state.options, request, calibration, conversation, watched),
+            target=Target(
+                function=self.function,
+                binding=binding,
+                args=args,
+                kwargs=kwargs,
+                model=called,
+                place=facts.place,
+                as_passed=history is None and stripped == messages,
+            ),
+            large=large,
+            scope="\0".join((called, form.name, facts.endpoint, state.scope, *rules)),
+            history=history,
+            version=getattr(history, "version", None),
+        )
+
+    def _request(
+        self,
+        facts: CallFacts,
+        form: MessageFormat,
+        messages: list[Message],
+        history: Any,
+        named: str,
+    ) -> Request:
+        """Return the request of a call as the caller made it; ``named`` is the conversation."""
+        options = self.state.options
+        first = openings(form, messages)
+        name = getattr(self.function, "__name__", "")
+        tools = with_recall(options.recall, self.binding, facts, form.name, name)
         by_history: frozenset[int] = getattr(history, "pinned_ids", frozenset)()
-        pinned = functools.partial(find_pinned, state.pin, format=form, by_history=by_history)
-        request = Request(
+        return Request(
             format=form,
-            original=stripped,
-            messages=stripped,
+            original=messages,
+            messages=messages,
             overhead=sum(map(characters_sent, (*facts.beside, *tools[-1:]))),
             output_tokens=facts.output_tokens,
             output_option=facts.output_option,
             model=facts.model,
-            digest=digest,
+            digest=named or conversation_digest(first),
             openings=first,
-            find_pinned=pinned if state.pin or by_history else lambda _: (),
-            rules=options.with_declared(rules),
+            find_pinned=functools.partial(
+                find_pinned, self.state.pin, format=form, by_history=by_history
+            ),
+            rules=options.with_declared(getattr(history, "rules", ())),
             archive=getattr(history, "archive", None),
             alternate=options.alternate_roles,
             tools=tools,
             bound=getattr(history, "bound", UNBOUND),
         )
-        calibration = state.calibration(called, facts.place)
-        # Add the endpoint, as two tenants may begin alike.
-        conversation = state.conversation(f"{facts.endpoint}\0{begun}")
-        if learns and not state.proactive:
-            state.learn_from_last(request, calibration, conversation)
-        world = Performer(
-            state=state,
-            io=io,
-            model=called,
-            large=large,
-            function=self.function,
-            binding=binding,
-            args=args,
-            kwargs=kwargs,
-            request=request,
-            calibration=calibration,
-            conversation=conversation,
-            scope="\0".join((called, form.name, facts.endpoint, state.scope, *map(repr, rules))),
-            place=facts.place,
-            as_passed=history is None and stripped == messages,
-            history=history,
-            version=getattr(history, "version", None),
-        )
-        call = Call(options, request, calibration, conversation)
-        call.watched = bool(state.event_hooks)
-        return world, call
 
 
 def wrap_function(

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from compacter.call.arguments import (
-    USUAL,
     Args,
     Arguments,
     Binding,
@@ -24,7 +23,7 @@ from compacter.call.arguments import (
     Prompt,
     without,
 )
-from compacter.call.option_names import THINKING, Form
+from compacter.call.option_names import THINKING, USUAL, Form
 from compacter.call.state import State
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai

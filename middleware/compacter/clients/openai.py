@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, bind
-from compacter.call.perform import Performer
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, bind, without
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
@@ -279,15 +278,15 @@ def compacting(state: State, function: Function) -> Function:
         try:
             shared = _shared(kwargs, resource.compact)
             compacted = await io.call(resource.compact, **shared, previous_response_id=former)
-            await Performer(state=state, io=io).emit(_event(state, kwargs, compacted))
+            await state.emit(io, _event(state, kwargs, compacted))
             had = f"had the server compact its history ({_NAME}), and the request"
             had += " that went on from there"
-            items = [*listed(field(compacted, "output")), *_items(kwargs)]
-            waiting = _ids(items, "_output") - _ids(items, "_call")
+            made = listed(field(compacted, "output"))
+            new = _items(kwargs)
+            waiting = _ids([*made, *new], "_output") - _ids([*made, *new], "_call")
             last = await io.call(resource.retrieve, former) if waiting else None
-            kept = {name: kwargs[name] for name in kwargs if name != "previous_response_id"}
-            kept["input"] = [*listed(field(compacted, "output")), *_calls(last, waiting)]
-            kept["input"] += _items(kwargs)
+            kept = without(kwargs, ("previous_response_id",))
+            kept = {**kept, "input": [*made, *_calls(last, waiting), *new]}
             second = await attempt(io, state, send, kept)
         except Exception as error:  # noqa: BLE001 - the first refusal is raised instead
             return _given_up(first, f"{had} failed: {type(error).__name__}")

@@ -246,7 +246,7 @@ def find_pinned(
     """
     return tuple(
         index
-        for index, message in enumerate(messages)
+        for index, message in enumerate(messages if pin or by_history else ())
         if id(message) in by_history
         or (
             pin is not None

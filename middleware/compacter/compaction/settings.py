@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -14,43 +14,27 @@ if TYPE_CHECKING:
 class Settings(Protocol):
     """Values of ``Options``, where they are described. Never changed."""
 
-    @property
-    def compact_ratio(self) -> float: ...
-    @property
-    def summarizer(self) -> str | Callable[..., object] | None: ...
-    @property
-    def writer(self) -> str | Callable[..., object] | None: ...
-    @property
-    def summary_prompt(self) -> str | None: ...
-    @property
-    def focus(self) -> str | None: ...
-    @property
-    def max_summary_tokens(self) -> int: ...
-    @property
-    def strategy(self) -> tuple[Any, ...]: ...
-    @property
-    def fallback(self) -> tuple[str, ...]: ...
-    @property
-    def preserve_recent_turns(self) -> int: ...
-    @property
-    def trigger_tokens(self) -> int | float | Callable[..., bool] | None: ...
-    @property
-    def prepare_tokens(self) -> int | float | None: ...
-    @property
-    def alternate_roles(self) -> bool | None: ...
-    @property
-    def recall(self) -> Quotes | None: ...
-    @property
-    def redact(self) -> Callable[[str], str] | None: ...
-    @property
-    def retrieved(self) -> tuple[str, str] | Callable[[str, int], str] | None: ...
+    compact_ratio: float
+    summarizer: str | Callable[..., object] | None
+    summary_prompt: str | None
+    focus: str | None
+    max_summary_tokens: int
+    strategy: tuple[Any, ...]
+    fallback: tuple[Any, ...]
+    preserve_recent_turns: int
+    trigger_tokens: int | float | Callable[..., bool] | None
+    prepare_tokens: int | float | None
+    alternate_roles: bool | None
+    recall: Quotes | None
+    redact: Callable[[str], str] | None
+    retrieved: tuple[str, str] | Callable[[str, int], str] | None
+    rules: tuple[str, ...]
+    before_compaction: Callable[..., Any] | None
+    after_compaction: Callable[..., Any] | None
+
     @property
     def detect(self) -> Callable[[BaseException], TokenLimit | None]: ...
     @property
-    def rules(self) -> Sequence[str]: ...
-    @property
-    def before_compaction(self) -> Callable[..., Any] | None: ...
-    @property
-    def after_compaction(self) -> Callable[..., Any] | None: ...
+    def writer(self) -> str | Callable[..., object] | None: ...
     @property
     def summarizes(self) -> bool: ...

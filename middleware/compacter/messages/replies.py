@@ -132,7 +132,7 @@ def read_stream(chunks: Sequence[object]) -> Reply:
     holders = (field(chunk, name) for chunk in chunks for name in names)
     usages = [*map(usage_of, (*chunks, *filter(None, holders)))]
     return Reply(
-        "".join(map(chunk_text, chunks)),
+        "".join(read.text for read in reads),
         max((read for read, _ in usages), default=0),
         max((written for _, written in usages), default=0),
         finishes[-1] if finishes else None,
@@ -184,11 +184,6 @@ def is_without_content(reply: object) -> bool:
 def counts_reasoning(reply: object) -> bool:
     """Return whether the usage of a reply, or of a chunk, counts reasoning."""
     return bool(first(reply, _REASONED))
-
-
-def chunk_text(chunk: object) -> str:
-    """Return the text of one chunk of a stream."""
-    return chunk if isinstance(chunk, str) else "".join(map(_text, _parts(chunk)))
 
 
 def _shows(part: object) -> bool:

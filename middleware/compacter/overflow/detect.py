@@ -147,6 +147,14 @@ def judge(signals: Signals, table: Patterns) -> Verdict:
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
+def _without_codes(signals: Signals) -> str:
+    """Return the text in words alone, as a body repeats its codes in it."""
+    text = normalise(signals.text)
+    for code in signals.codes:
+        text = text.replace(code, " ")
+    return text
+
+
 def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Patterns) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     has_other_code = any(
@@ -154,11 +162,14 @@ def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Patt
     )
     if verdict.rule == ABOVE_BUDGET:
         return verdict
-    # Both numbers win over a status, which a gateway may have chosen; with a window they win over a
-    # code too: a router tells why the first model failed, then the fallback.
+    # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
+    # over a code alone too. A status and a code that agree are believed, unless the text also has
+    # the error that they are about: a router tells why the first model failed, then the fallback.
+    agree = has_other_code and signals.status in _OTHER_STATUS
+    agree = agree and not table.has(_without_codes(signals), "other error")
     if (verdict.is_clear or verdict.rule == "subject too long") and verdict.states_both:
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
-        if not is_loose or names_window(verdict.rule, verdict.statement, table):
+        if not agree and (not is_loose or names_window(verdict.rule, verdict.statement, table)):
             return verdict
     speaks_against = {
         "status": signals.status in _OTHER_STATUS,

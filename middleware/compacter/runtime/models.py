@@ -104,6 +104,18 @@ def cost(
     return None if rates is None else rates[0] * input_tokens + rates[2] * output_tokens
 
 
+def price(model: str | None, tokens: int, *, cached: bool) -> float | None:
+    """Return the price of input tokens in USD, ``None`` if it is unknown.
+
+    With ``cached`` as read from the provider's cache, if it has one.
+    """
+    rates = prices(model)
+    if rates is None:
+        return None
+    usual, rate, _ = rates
+    return round(tokens * (usual if rate is None or not cached else rate), 12)
+
+
 def prices(model: str | None) -> tuple[float, float | None, float] | None:
     """Return the prices of an input token, a cached one (``None`` if not stated) and an output
     token, in USD.
@@ -113,7 +125,7 @@ def prices(model: str | None) -> tuple[float, float | None, float] | None:
     facts = _facts(model)
     names = ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
     read, cached, written = (
-        float(price) if isinstance(price := facts.get(name), (int, float)) else None
+        float(stated) if isinstance(stated := facts.get(name), (int, float)) else None
         for name in names
     )
     return None if read is None or written is None else (read, cached or None, written)

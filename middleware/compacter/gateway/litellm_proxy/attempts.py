@@ -12,7 +12,8 @@ from typing import Any
 from compacter.call.arguments import Binding
 from compacter.call.call import Call
 from compacter.call.effects import Send
-from compacter.call.pump import advance
+from compacter.call.policy import complete, recover
+from compacter.call.pump import pump
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
 from compacter.errors import CompactionError, add_note
@@ -40,7 +41,7 @@ class SteppedCall(WrappedFunction):
         """Estimated number of tokens by which the request became smaller."""
         self._given_up: Exception | None = None
         self._flow: Any = None
-        self._world: Any = None  # a `Performer`, made with the flow
+        self._handlers: Any = None  # `Handlers`, made with the flow
         # What the last attempt sends.
         self._effect: Send | None = None
 
@@ -63,7 +64,7 @@ class SteppedCall(WrappedFunction):
         call = await self._begin(kwargs)
         if call is None:
             return kwargs
-        self._flow = call.complete()
+        self._flow = complete(call)
         return await self._send_next(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +97,7 @@ class SteppedCall(WrappedFunction):
             if call is None:
                 self._given_up = error
                 raise error
-            self._flow = call.recover(refused)
+            self._flow = recover(call, refused)
         sent = await self._send_next(kwargs, None if is_first else refused, error)
         if self._effect is None:
             given_up: Exception | None = self._given_up
@@ -117,8 +118,8 @@ class SteppedCall(WrappedFunction):
         self._flow = None
         if flow is not None:
             flow.close()
-        if self._world is not None:
-            self._world.close()
+        if self._handlers is not None:
+            self._handlers.close()
 
     def _may_begin_one(self, kwargs: dict[str, Any]) -> bool:
         """Return whether the reply may begin a compaction ahead. Reads nothing if
@@ -153,12 +154,12 @@ class SteppedCall(WrappedFunction):
 
     async def _begin(self, kwargs: dict[str, Any]) -> Call | None:
         """Read the call; return ``None`` if it cannot be compacted."""
-        read = await self.read(ASYNC, (), kwargs)
-        if isinstance(read, str):
+        handlers = await self.read(ASYNC, (), kwargs)
+        if isinstance(handlers, str):
             return None
         self.close()
-        self._world, call = read
-        return call
+        self._handlers = handlers
+        return handlers.call
 
     async def _send_next(
         self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
@@ -169,13 +170,14 @@ class SteppedCall(WrappedFunction):
         self._effect = effect = await self._advance(outcome, refused)
         if effect is None:
             return kwargs
-        request = self._world.request
+        request = self._handlers.call.request
         if effect.messages is not request.original:
             before, after = (
                 sum(map(request.format.size, messages))
                 for messages in (request.original, effect.messages)
             )
-            self.tokens_saved = max(0, int(self._world.calibration.tokens(before - after)))
+            tokens = self._handlers.call.calibration.tokens
+            self.tokens_saved = max(0, int(tokens(before - after)))
         return self._replace_call(kwargs, effect)
 
     async def _advance(
@@ -187,7 +189,7 @@ class SteppedCall(WrappedFunction):
         """
         flow = self._flow
         try:
-            found = await advance(flow, self._world, outcome, Send)
+            found = await pump(flow, self._handlers, outcome, Send)
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self.close()
             if error is not refused:

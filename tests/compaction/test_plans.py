@@ -2,8 +2,8 @@
 recorded.
 
 A change of what is compacted shows here, conversation by conversation. If it is meant, record the
-plans anew: ``python -m tests.call.test_plans`` writes ``plans.txt``, and the difference is part of
-the change. The conversations are other people's: the file has a digest and numbers alone.
+plans anew: ``python -m tests.compaction.test_plans`` writes ``plans.txt``, and the difference is
+part of the change. The conversations are other people's: the file has a digest and numbers alone.
 """
 
 from __future__ import annotations

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, History, SQLiteMemory
-from compacter.lines.frame import TAG
+from compacter.call.request import Request
+from compacter.call.thinking import with_quotes
+from compacter.lines.frame import STEP_NOTE, TAG
 from compacter.messages.blocks import ANY_SIGNATURE
+from compacter.messages.format import get_format
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -351,3 +354,19 @@ def test_another_fault_of_the_request_is_raised_as_it_came(*, known: bool) -> No
         go_on("anthropic", call, history, 10, begin=25)
     assert raised.value is fault
     assert len(model.refused) == (1 if known else 2)
+
+
+def test_quotes_for_a_step_stand_behind_the_thought_that_they_would_stand_before() -> None:
+    thought = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s" * 80},
+        {"type": "tool_use", "id": "c1", "name": "look", "input": {}},
+    ]
+    result = [{"type": "tool_result", "tool_use_id": "c1", "content": "oak"}]
+    messages = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": thought},
+        {"role": "user", "content": result},
+    ]
+    request = Request(format=get_format("anthropic"), original=messages, messages=messages)
+    quotes = f"{TAG}\n{STEP_NOTE}\nUser: It is of oak."
+    assert with_quotes(request, quotes).places == {quotes: 2}

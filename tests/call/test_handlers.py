@@ -12,8 +12,11 @@ import trio
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, InProcessMemory
-from compacter.call import perform
+from compacter.call import handlers, lead
+from compacter.call.state import State
+from compacter.options import Options
 from compacter.runtime import models
+from compacter.runtime.io import SYNC, run
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ class HeldElsewhere(InProcessMemory):
 def test_a_summary_that_another_process_makes_is_waited_for(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+    monkeypatch.setattr(lead, "_CLAIM_POLL", 0)
     memory = HeldElsewhere(asked_in_vain=3)
     asked_before_the_summary: list[int] = []
 
@@ -78,6 +81,28 @@ def test_a_summary_that_another_process_makes_is_waited_for(
     assert memory.released >= 1
 
 
+def test_a_claim_is_released_before_the_model_answers() -> None:
+    """So that calls which wait for the summary need not wait for the answer too."""
+    memory = HeldElsewhere(asked_in_vain=0)
+    model = ScriptedModel(window=900)
+    released = list[int]()
+
+    def completion(model_name: str, messages: list[Chat]) -> Any:
+        released.append(memory.released)
+        return model.completion(model_name, messages)
+
+    Compacter(summarizer="extractive", memory=memory).wrap(completion)("m", talk())
+    assert released == [0, 1]
+
+
+def test_a_claim_that_is_granted_after_the_end_of_its_call_is_released() -> None:
+    memory = HeldElsewhere(asked_in_vain=0)
+    waiting = lead.Lead(State(Options(memory=memory)), SYNC)
+    waiting.close()
+    run(waiting.take("key", 1.0))
+    assert memory.released == 1
+
+
 def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     memory = HeldElsewhere(asked_in_vain=10**9)
     middle = Compacter(summarizer=ScriptedSummarizer(), memory=memory, timeout=0.01)
@@ -90,7 +115,7 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
 def test_other_processes_are_waited_for_again_once_a_memory_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+    monkeypatch.setattr(lead, "_CLAIM_POLL", 0)
 
     class Away(HeldElsewhere):
         away = True
@@ -123,7 +148,8 @@ def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for module in (handlers, lead):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     class Slow(InProcessMemory):
         def empty(self) -> bool:
@@ -237,8 +263,9 @@ class TestTheTimeout:
     @pytest.fixture
     def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now = [0.0]
-        monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: now[0]))
-        monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+        for module in (handlers, lead):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(lead, "_CLAIM_POLL", 0)
         return now
 
     def fold_twice(self, clock: list[float], memory: InProcessMemory) -> None:
