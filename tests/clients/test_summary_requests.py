@@ -298,7 +298,7 @@ def test_bedrocks_converse_is_built_anew() -> None:
         "messages",
         "system",
         "inferenceConfig",
-    }
+    } | ({"projectIdentifier"} & set(shape.members))  # newer versions have it
     assert sent["inferenceConfig"] == {"maxTokens": 200, "temperature": 0.5, "topP": 0.9}
 
 

@@ -250,10 +250,10 @@ class Writer:
         if self.window:
             tokens = min(tokens, max(self._left(_size(piece)), self._least()))
         asked = self._prompt(None if self.prefix else piece, self._prior(), short=short)
-        number, of = (self.chunks + 1, self.chunks + left) if piece else (1, 1)
+        number, count = (self.chunks + 1, self.chunks + left) if piece else (1, 1)
         try:
             reply: Reply = yield Ask(
-                [{"role": "user", "content": asked}], tokens, self.prefix, number, of
+                [{"role": "user", "content": asked}], tokens, self.prefix, number, count
             )
         except Exception as error:  # noqa: BLE001 - ``write`` decides what becomes of the rest
             self._cause = error
