@@ -285,8 +285,8 @@ class CompactionReused(Event):
 
 
 class PassagesRecalled(Event):
-    """Sent with a request that contains quotes of compacted messages, or with results of the tool
-    of ``Quotes(tool=True)``.
+    """Sent when quotes of compacted messages were added to a request, or when the search tool of
+    ``Quotes(tool=True)`` has returned results to the model.
     """
 
     _words = "quoted passages: {passages:,}, {characters:,} characters, {duration:.2f} s"

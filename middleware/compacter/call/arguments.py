@@ -340,8 +340,9 @@ def needs_list(messages: object, *, histories: bool = True) -> bool:
 
 
 def without(kwargs: Options, names: Collection[str]) -> Options:
-    """Return the arguments without the options of these names, whether they are arguments
-    themselves or members of one.
+    """Return a copy of a call's keyword arguments ``kwargs`` without those called by one of
+    ``names``. If an argument is a dict, such as ``config`` or ``extra_body``, the members with
+    these names are left out of it too. Deeper levels are not searched.
     """
     if not names:
         return kwargs

@@ -60,7 +60,10 @@ class Call:
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes of this call."""
+        """A calculator of the sizes, in characters and tokens, that the request of this call and
+        its summary may have. It uses the options, what is known of the model's window, the size of
+        the tools, and the output limit of the request.
+        """
         request = self.request
         return Sizes(self.options, self.calibration, request.overhead, request.output_tokens or 0)
 

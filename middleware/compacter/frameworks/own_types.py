@@ -259,10 +259,15 @@ class OwnTypes(Binding):
 
 
 def wrap_model(state: State, model: T, framework: str) -> T:
-    """Return a compacting copy of a framework's model, which keeps its type after copying.
+    """Return a copy of a framework's model object whose methods compact a conversation that its
+    provider refuses as too long. The copy, and further copies of it, have the class of ``model``.
 
-    ``framework`` is the name of the module in `compacter.frameworks` with its ``ADAPTER``, or with
-    a function ``adapter_of`` for a type.
+    Args:
+        state: Options, memory and totals of the ``Compacter``.
+        model: The model object, such as LangChain's ``ChatOpenAI``. It is not changed.
+        framework: Name of the module in ``compacter.frameworks`` for this framework, such as
+            ``langchain``. The module has an ``ADAPTER``, or a function ``adapter_of`` that takes
+            the class of the model and returns its adapter.
     """
     kind = type(model)
     module = import_module(f"compacter.frameworks.{framework}")

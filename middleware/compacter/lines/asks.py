@@ -94,8 +94,10 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def terms(text: str) -> dict[str, float]:
-    """Return the words of a question with their shares of weight: in any language that is written
-    in letters, short words are mostly no names.
+    """Return the words of a question, in the form of ``keys``, each with a factor for its weight in
+    a search. The factor is 0.25 for words of up to three ASCII letters and for numbers of up to two
+    digits, and 1 for all others. A word that is written like a name has the factor 1 whatever its
+    length.
     """
     named = {word for name in CAPITAL.findall(text) for word in words(name)}
     said = words(text)

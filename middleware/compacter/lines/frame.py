@@ -36,7 +36,13 @@ class Quotation(NamedTuple):
 
 
 def frame(lines: str, note: str = NOTE) -> str:
-    """Return the text of quotes with these lines."""
+    """Return the whole text in which passages are quoted to the model: the tag with a checksum, the
+    ``note``, the passages, and the end mark.
+
+    Args:
+        lines: The passages, each as ``line_of`` returns it, joined to one text.
+        note: Line that tells the model what the passages are.
+    """
     return seal(TAG, f"{note}\n{lines}{END}")
 
 

@@ -15,7 +15,9 @@ Marks = tuple[str, str]
 
 
 class Piece(NamedTuple):
-    """A run of a user's message."""
+    """Consecutive characters of a user's message that have one author: either all are the user's
+    own words, or all are pasted, retrieved or otherwise not the user's.
+    """
 
     text: str
     is_own: bool

@@ -268,7 +268,14 @@ class Talk:
         return sorted(different.values()) if len(different) <= most else []
 
     def weights(self, wanted: Mapping[str, float], until: int | None = None) -> dict[str, float]:
-        """Return the weights of words, each with its share, by how rare they are."""
+        """Return the weight of each word for a search: its factor in ``wanted``, multiplied by the
+        rarity of the word among the texts.
+
+        Args:
+            wanted: Words in the form of ``keys``, each with a factor, as ``terms`` returns them.
+            until: Number of the texts among which a word is counted, from the first one; by default
+                all.
+        """
         size = self.size(until)
         return {
             word: share * rarity(self.count(word, until), size) for word, share in wanted.items()

@@ -94,7 +94,10 @@ class ResponsesFormat(MessageFormat):
         return _KINDS.get(self.find(message)[0].kind, Kind.UNKNOWN)
 
     def whole(self, message: Message) -> Row | None:
-        """Return the row of an item that is not a message."""
+        """Return the row of ``table`` that describes this item, if the item is not a message: a
+        call, an output or reasoning is one block. Return ``None`` for a message, whose content is
+        read block by block.
+        """
         return None if _type(message) == "message" else self.find(message)[0]
 
     def read(self, message: Message) -> Outline:

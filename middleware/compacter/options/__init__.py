@@ -271,7 +271,10 @@ class Options(BaseModel):
 
     @property
     def writer(self) -> Summarizer:
-        """The summarizer that is asked for a text: with ``"provider"``, the wrapped call."""
+        """The option ``summarizer``, but ``None`` in place of ``"provider"``. If the provider
+        cannot compact, its wrapped call writes the summary, and ``None`` stands for the wrapped
+        call.
+        """
         return None if self.summarizer == "provider" else self.summarizer
 
     @property

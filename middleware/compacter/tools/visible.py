@@ -27,5 +27,7 @@ def visible(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return ``visible`` text for a page of HTML."""
+    """Return ``text`` as HTML that shows it literally. Control characters are escaped as by
+    ``visible``, and ``<``, ``>``, ``&`` and quotation marks become entities.
+    """
     return html.escape(visible(text))

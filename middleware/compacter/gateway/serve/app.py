@@ -46,18 +46,24 @@ def create_app(
     hosts: Callable[[str], bool] = is_loopback,
     **options: Unpack[ServeOptions],
 ) -> Starlette:
-    """Return the application, for an ASGI server of your own.
+    """Return ``compacter serve`` as an ASGI application (Starlette), to run it in an ASGI server of
+    your own or to mount it in another application.
 
     Args:
-        upstream: Base URL of the server to pass requests on to, such as
-            ``https://api.openai.com/v1``. Several have a name each, ``openai=https://...``, and are
-            reached under it: ``http://127.0.0.1:8484/openai``.
-        board: Object that keeps counts and events; ``None`` for a new one.
-        hosts: Function that returns whether a request's ``Host``, in lower case and without a port,
-            is allowed. This protects against web pages whose own name resolves to this machine (DNS
-            rebinding).
-        **options: As for ``run``. An ASGI server of your own does not name connections, so
-            callers without a key share nothing there, unless ``keyless`` is ``"shared"``.
+        upstream: Base URL of the provider's server, to which requests are passed on, such as
+            ``https://api.openai.com/v1``. To use several servers, pass a list of texts
+            ``NAME=URL``, such as ``openai=https://api.openai.com/v1``. Callers then put the name
+            first in the path: ``http://127.0.0.1:8484/openai``.
+        board: Object that counts requests and keeps events for the report; ``None`` makes a new
+            one.
+        hosts: Function that takes the host name in a request's ``Host`` header, in lower case and
+            without a port, and returns whether to accept the request. It protects against a web
+            page whose own host name resolves to this machine (DNS rebinding). The default accepts
+            the loopback names and addresses of this machine.
+        **options: The options of ``run``, except ``host``, ``port``, ``show_text``, ``drain`` and
+            ``log``. An ASGI server of your own does not tell compacter which connection a request
+            came over, so callers without an API key share no summaries, not even on one connection,
+            unless ``keyless`` is ``"shared"``.
 
     Raises:
         ConfigurationError: An argument is invalid; the message names it.

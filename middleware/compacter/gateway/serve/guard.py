@@ -16,14 +16,19 @@ from compacter.gateway.serve.upstream import Headers, climbs, is_loopback
 
 @dataclass
 class Guard:
-    """Middleware that refuses requests for any other server, as this is not an open proxy, those of
-    web pages of other sites, and WebSockets.
+    """ASGI middleware that answers three kinds of request with an error, and passes all others to
+    ``app``.
+
+    A request that is addressed to another server, or whose path has a segment ``..``, gets status
+    400, because this server is not an open proxy. A request that a web page of another site made a
+    browser send gets status 403. A request to open a WebSocket gets status 426.
 
     Args:
-        app: ASGI application for the other requests.
-        hosts: Returns whether a host's name is this server's.
-        origins: Returns the origins of other sites whose pages may use it.
-        pages: Paths of the server's own pages, which a link anywhere may lead to.
+        app: ASGI application that handles the requests which are not refused.
+        hosts: Function that takes the name in a request's ``Host`` header and returns whether it is
+            a name of this server.
+        origins: Function that returns the origins of other sites whose web pages may send requests.
+        pages: Paths of the server's own pages. A link on any site may lead to one of them.
     """
 
     app: ASGIApp

@@ -36,12 +36,18 @@ Body = Mapping[str, Any]
 
 
 def unchanged(body: Body, _: object) -> Body:
-    """Return a body unchanged, or arguments that are a body."""
+    """Return ``body``. The default of ``Protocol.arguments`` and ``Protocol.body``: in most
+    protocols the JSON body of a request has the same members as the arguments of the SDK's method,
+    so neither needs a conversion into the other.
+    """
     return body
 
 
 def from_gemini(body: Body, model: str) -> Body:
-    """Return the arguments of ``generate_content``: https://ai.google.dev/api/generate-content."""
+    """Return the body of a request to Gemini as the arguments of the SDK's ``generate_content``:
+    the members of ``generationConfig``, and all members except ``contents``, are put into
+    ``config``. See https://ai.google.dev/api/generate-content.
+    """
     config: dict[str, Any] = {}
     for name, value in body.items():
         if camel(name) == "generationConfig":
@@ -52,8 +58,9 @@ def from_gemini(body: Body, model: str) -> Body:
 
 
 def to_gemini(arguments: Body, original: Body) -> Body:
-    """Return the body of a request; options that the original one has beside ``generationConfig``
-    stay there.
+    """Convert arguments of ``generate_content`` back, and return the body of a request to Gemini.
+    An option goes into ``generationConfig``, unless the ``original`` body has it beside that
+    member.
     """
     given = {camel(name): value for name, value in arguments["config"].items()}
     beside = {"systemInstruction", *map(camel, original)}
@@ -66,15 +73,17 @@ def to_gemini(arguments: Body, original: Body) -> Body:
 
 
 def from_ollama(body: Body, _: str) -> Body:
-    """Return the members of ``/api/chat`` and of its ``options`` as arguments of one function:
+    """Return the body of a request to Ollama's ``/api/chat`` as one flat dict of arguments: the
+    members of its object ``options`` stand beside the other members. See
     https://docs.ollama.com/api/chat.
     """
     return {**{name: body[name] for name in body if name != "options"}, **_options(body)}
 
 
 def to_ollama(arguments: Body, original: Body) -> Body:
-    """Return the body of a request, with the window and the life time of the original one: with
-    other values the model would be loaded anew.
+    """Convert arguments in the form of ``from_ollama`` back, and return the body for ``/api/chat``.
+    The options of the ``original`` body, such as the window (``num_ctx``), and its ``keep_alive``
+    are kept: with other values Ollama would load the model anew.
     """
     options = _options(original)
     inner = {*options, "num_predict"}
@@ -86,7 +95,9 @@ def to_ollama(arguments: Body, original: Body) -> Body:
 
 
 def plain_ollama(body: Body) -> Body:
-    """Return a body that asks for a plain text: without ``stream`` it asks for a stream."""
+    """Return a copy of a body for Ollama that asks for one reply of plain text: without ``format``,
+    and with ``stream`` set to false, as Ollama streams by default.
+    """
     return {**{name: body[name] for name in body if name != "format"}, "stream": False}
 
 
@@ -95,7 +106,9 @@ def _options(body: Body) -> dict[str, Any]:
 
 
 def completion_of(reply: Body) -> Body:
-    """Return Ollama's reply as a chat completion."""
+    """Convert a reply of Ollama's ``/api/chat`` into the form of OpenAI's chat completions, and
+    return it. A body without a ``message``, such as an error, is returned unchanged.
+    """
     usage = {
         "prompt_tokens": reply.get("prompt_eval_count", 0),
         "completion_tokens": reply.get("eval_count", 0),
@@ -105,12 +118,17 @@ def completion_of(reply: Body) -> Body:
 
 
 def with_model(member: str, body: Body, model: str) -> Body:
-    """Return a body with the path's model, as the arguments of a method."""
+    """Return the arguments of an SDK's method: the members of ``body``, and the model that the path
+    names as the argument ``member``.
+    """
     return {member: model, **body}
 
 
 def without_model(member: str, arguments: Body, original: Body) -> Body:
-    """Return the body of a request, with the version that InvokeModel's has."""
+    """Return the body for such arguments: without the argument ``member``, as the path names the
+    model, and with Anthropic's version and beta features from the ``original`` body, if it has them
+    (InvokeModel).
+    """
     names = ("anthropic_version", "anthropic_beta")
     kept = {name: original[name] for name in names if name in original}
     return {**kept, **{name: arguments[name] for name in arguments if name != member}}
