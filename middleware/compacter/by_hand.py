@@ -93,11 +93,11 @@ class ByHand:
     _shown_as: ClassVar = "Compacter"
 
     def window(self, model: str | None) -> int | None:
-        """Return a model's context window in tokens: from an error, else from litellm's table;
-        ``None`` if unknown.
+        """Return the context window of a model, in tokens: the number that a refusal of its
+        provider has stated, or else the number in litellm's table. ``None`` if neither is known.
 
         Args:
-            model: Name of the model as it is passed to calls; ``None`` for calls without one.
+            model: Name of the model, as you pass it to calls; ``None`` if your calls pass no name.
         """
         check_text("model", model, "a model's name")
         return self._state.in_force().calibration(model).window
@@ -109,8 +109,9 @@ class ByHand:
         model: str | None = None,
         wire_format: str | None = None,
     ) -> int:
-        """Return the size of messages in tokens: by ``token_counter``, else an estimate calibrated
-        by replies.
+        """Return the size of messages in tokens. The option ``token_counter`` counts them. Without
+        it, compacter estimates the number from their characters, and from the characters per token
+        that earlier replies of the model have shown.
 
         Args:
             messages: Messages in any of the formats.
@@ -391,8 +392,9 @@ class ByHand:
 
 
 def in_window(sizes: Sizes, conversation: Conversation) -> tuple[int | None, int]:
-    """Return how large the messages may be in the model's window, and how much of that to leave
-    free for quotes, in characters; ``None`` if the window is unknown, or if the messages fit.
+    """Return two sizes in characters: the largest size that the messages may have in the model's
+    window, and the part of it to leave free for quotes. The first is ``None`` if the window is
+    unknown, or if the messages fit into it.
     """
     target = sizes.target(None, 0)
     if target is None or conversation.size <= target:

@@ -28,7 +28,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Effect(Generic[T]):
-    """Base of all effects; ``T`` is the type of the answer."""
+    """Base class of the effects: requests for something that only the program around a strategy can
+    do, such as calling a model. A generator yields an effect and gets its answer, which is of type
+    ``T``.
+    """
 
     def __iter__(self) -> Generator[Effect[Any], Any, T]:
         answer: T = yield self

@@ -113,9 +113,10 @@ _LEAST_TOKENS = 100
 
 
 def check_size(value: Any) -> Any:  # noqa: ANN401 - of an option
-    """Return a share of the window, a ``float``, or a number of tokens, an ``int``; a value that is
-    neither a number nor a text is returned unchanged. Raise ``ValueError`` for a text, and for a
-    number that is neither.
+    """Check a size that may be written in two ways, and return it: a ``float`` is a share of the
+    window, and an ``int`` is a number of tokens. A value that is neither a number nor a text is
+    returned unchanged, for other checks to judge. Raises ``ValueError`` for a text, and for a
+    number that can be neither a share nor a number of tokens.
     """
     if value is None or callable(value):
         return value
@@ -158,14 +159,15 @@ def faults_of(
     takes: Mapping[str, str],
     unknown: Callable[[str], str],
 ) -> str:
-    """Return one text with the fault of each argument that pydantic refused, or with the values
-    that the argument takes.
+    """Return a text for the user that names each argument which pydantic refused, and says what is
+    wrong with it or which values it accepts.
 
     Args:
         error: Exception of pydantic.
         given: The arguments, by their names.
-        takes: Values that each argument accepts.
-        unknown: Called with a name that no argument has; returns a hint.
+        takes: Description of the values that each argument accepts, by its name.
+        unknown: Function that is called with a name which no argument has, and returns a hint such
+            as the nearest name.
     """
     faults: dict[Any, str] = {}
     for problem in error.errors():

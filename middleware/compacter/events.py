@@ -206,7 +206,7 @@ class _Failure(BaseModel):
 
 
 class CompactionFailed(_Failure, Event):
-    """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
+    """Sent when a summary was refused, or when the summarizer or a strategy failed."""
 
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
@@ -228,7 +228,7 @@ class CompactionFailed(_Failure, Event):
 
 
 class CompactionSkipped(Event):
-    """Sent when a compaction was due and was not made."""
+    """Sent when a compaction was due, but was not made; ``reason`` says why."""
 
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
@@ -254,14 +254,17 @@ class CompactionSkipped(Event):
 
 
 class PreparationFailed(_Failure, Event):
-    """Sent when a compaction could not be made ahead; the call that needs one makes it."""
+    """Sent when a compaction could not be prepared in the background. The next call that needs a
+    compaction makes it, and waits for its summary.
+    """
 
     _words = "nothing was prepared: {reason}, {error}"
 
 
 class CompactionReused(Event):
-    """Sent with each call that uses a compaction that exists already: it begins from its summary,
-    or after a refusal it uses one that another call has just made, or that was made ahead.
+    """Sent with each call that uses a compaction which exists already. Either the call begins from
+    the summary of that compaction, or it is refused first, and then uses a compaction that another
+    call has just made or that was prepared in the background.
     """
 
     _words = (
@@ -345,8 +348,8 @@ class SealedContentRemoved(Event):
 
 
 class SilentTruncation(Event):
-    """Sent when the usage of a reply has too few prompt tokens for its request: the server has
-    truncated the prompt.
+    """Sent when a reply states clearly fewer prompt tokens than its request must have had. The
+    server has then probably truncated the prompt, without an error.
     """
 
     _words = (
@@ -361,8 +364,8 @@ class SilentTruncation(Event):
 
 
 class WindowFilling(Event):
-    """Sent once when a conversation's request passes 80 % of a known window, and again after each
-    compaction, or once a smaller request was sent.
+    """Sent when a request of a conversation is larger than 80 % of a known window. It is sent once,
+    and can be sent again after a compaction or after a smaller request.
     """
 
     _words = "the window is {share:.0%} full: {tokens:,} of {window:,} tokens"

@@ -85,13 +85,15 @@ _ESCAPED = re.compile(r'"(?:[^"\\\n]|\\.)*"?')
 
 
 def redact_secrets(text: str) -> str:
-    """Return ``text`` with secrets and personal addresses replaced by their kind, in brackets.
+    """Return ``text`` with each secret and each e-mail address replaced by the name of its kind, in
+    brackets.
 
-    Covers private keys, passwords in connection strings, command lines, markup and assignments,
-    one-time codes and PINs by their label, cookies, JWT and bearer tokens, signatures in URLs, API
-    keys of well-known forms, AWS key ids, payment cards and IBANs (by check digit) and e-mail
-    addresses. Phone numbers and names have no fixed form; your own function may redact them after
-    calling this one. Applying it twice has no further effect.
+    It finds private keys; passwords in connection strings, command lines, markup and assignments;
+    one-time codes and PINs that stand after a label; cookies; JWT and bearer tokens; signatures in
+    URLs; API keys of well-known forms and AWS key ids; and payment cards and IBANs whose check
+    digits are right. It does not find phone numbers or names of people, because these have no fixed
+    form. To redact them too, write a function that calls this one first. A second call with the
+    result changes nothing.
     """
     for pattern, replace in _patterns():
         text = pattern.sub(replace, text)

@@ -19,7 +19,9 @@ from compacter.messages.format import FormatName, Message, get_format
 
 
 class RecallTool(NamedTuple):
-    """A tool ``recall(query)`` in the form of one provider."""
+    """A tool ``recall(query)`` for a program's own list of tools, in the message format of one
+    provider: its definition, and the function that answers the model's calls of it.
+    """
 
     definition: dict[str, Json]
     """Entry of the list of tools: of ``tools=`` (OpenAI, Anthropic), of ``config["tools"]``
@@ -53,7 +55,9 @@ def recall_tool(
     whole_number("limit", limit, least=1, of="passages")
 
     def look_up(query: str) -> str:
-        """Return the passages that match a query, each with its speaker."""
+        """Return one text with the passages that match ``query``, each after the name of its
+        speaker.
+        """
         if isinstance(messages_or_history, History):
             passages = messages_or_history.search(query, maxsize)
         else:
@@ -67,7 +71,9 @@ def recall_tool(
         return "".join(map(line_of, earlier[:limit])).strip() or NOTHING
 
     def answer(call: Json) -> Json:
-        """Return the result of a query or of a call."""
+        """Return the message that answers a call of the model; for a query, only the text of that
+        answer.
+        """
         if isinstance(call, str):
             return look_up(call)
         name = name_of(call)

@@ -43,7 +43,9 @@ class Spending:
 
 @dataclass(slots=True)
 class Spent:
-    """Sums that a conversation has spent, its summaries included."""
+    """The numbers of tokens and dollars that one conversation has spent so far, its summaries
+    included.
+    """
 
     tokens: int = 0
     for_summaries: int = 0
@@ -53,14 +55,14 @@ class Spent:
     """Whether an event has said that this is what it may spend."""
 
     def add(self, tokens: int, dollars: float | None, *, is_summary: bool = False) -> None:
-        """Add the tokens of a reply, and their price."""
+        """Add the tokens of one reply, and their price in USD, to the sums."""
         self.tokens += tokens
         self.for_summaries += tokens * is_summary
         self.dollars += dollars or 0.0
 
     @property
     def numbers(self) -> tuple[int, int, float]:
-        """The sums, for a record."""
+        """The sums as a tuple of numbers, to be stored in a record."""
         return self.tokens, self.for_summaries, self.dollars
 
     def raise_to(self, numbers: Sequence[float]) -> None:

@@ -42,8 +42,8 @@ _NAME = "compacter-prepare"
 
 
 def copy_of(request: Request) -> Request:
-    """Return a copy of the request without quotes, which the program cannot change. It is read
-    again in the background.
+    """Return a copy of the request, without quotes, for the compaction in the background. The
+    messages are copied too, so that the program can change its own ones meanwhile.
     """
     # Together: the messages of the one are those of the other.
     original, messages = copy.deepcopy((list(request.original), list(request.messages)))
@@ -61,7 +61,10 @@ def copy_of(request: Request) -> Request:
 
 @dataclass(eq=False, slots=True)
 class Preparation:
-    """The compaction made ahead for one conversation. Keeps no message alive."""
+    """State of the compaction that is made in advance for one conversation: what it compacts, and
+    whether it is running. It has a digest of the messages, and no reference to them, so it keeps
+    none in memory.
+    """
 
     count: int = 0
     """Number of the caller's messages in the request before; once begun, number of those to
@@ -90,7 +93,9 @@ class Preparations:
         return any(not flight.over() for flight, _ in self._running)
 
     def at(self, place: str) -> list[Flight]:
-        """Return the unfinished flights at a server."""
+        """Return the compactions in advance that a server (``place``) is still writing a summary
+        for.
+        """
         running = self._running
         return [flight for flight, where in running if where == place and not flight.over()]
 
@@ -177,9 +182,9 @@ class Preparations:
             flight.release()
 
     async def drain(self, io: IO, seconds: float | None) -> bool:
-        """Wait until none is running, for ``seconds`` at most; return whether that is so.
-
-        In a sync program, do not wait for those that need the event loop of this very thread.
+        """Wait until no compaction is being made in advance, but at most ``seconds``. Return
+        whether none is left. A sync call does not wait for compactions that run in the event loop
+        of its own thread, because the loop cannot continue while the call waits.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
         for flight, _ in list(self._running):

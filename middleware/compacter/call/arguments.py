@@ -42,7 +42,9 @@ Arguments: TypeAlias = tuple[Args, Named]
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """Values read from the arguments of one call."""
+    """Values that compacter has read from the arguments of one call, such as the messages, the
+    model, the server and the output limit.
+    """
 
     named: Options
     """All arguments by parameter name, whether passed by position or by keyword."""
@@ -156,7 +158,9 @@ class Binding:
         )
 
     def options(self, kwargs: Options) -> Options:
-        """Return the options among which are the output limit and the tools."""
+        """Return the options of a call as one dict. The output limit and the tools are among them.
+        For some clients this is a nested dict, not the arguments themselves.
+        """
         return kwargs
 
     def names(self, kwargs: Options) -> list[str]:

@@ -69,7 +69,9 @@ class Call:
 
     @property
     def staying(self) -> int:
-        """Size of what no compaction removes, in characters."""
+        """Size of the messages that no compaction removes, such as the system prompt, pins and the
+        last user message, in characters.
+        """
         read = self.request.conversation
         return read.size - read.free - self.request.saved
 
@@ -82,7 +84,7 @@ class Call:
 
     @property
     def attempt(self) -> int:
-        """Number of the round, from 1."""
+        """Number of the present round in this call, from 1."""
         return len(self.tried) + 1
 
     @property
@@ -121,7 +123,7 @@ class Call:
 
     @property
     def is_halved(self) -> bool:
-        """Whether the next request is at most half of the refused one."""
+        """Whether the next request has to be at most half as large as the refused one."""
         return self.is_later and not self.is_measured
 
     @property
@@ -131,7 +133,9 @@ class Call:
 
     @property
     def may_want_thinking(self) -> bool:
-        """Whether the request lacks thinking that the model may want back, as some do."""
+        """Whether the request was sent without the thinking of older messages. Some models refuse
+        such a request.
+        """
         is_unknown = self.calibration.wants_thinking is None
         return is_unknown and not self.puts_back and leaves_out_thinking(self.request)
 
@@ -184,7 +188,9 @@ class Call:
         return self.staying > (target if is_known else limit * _FAR)
 
     def give_up(self) -> None:
-        """Note for later calls what was refused although the history was compacted."""
+        """Record the size of the request that was refused although its history was compacted. Later
+        calls of the conversation then do not try the same again.
+        """
         state = self.state
         staying = self.staying
         state.refused_by = self.calibration
@@ -247,7 +253,7 @@ class Call:
         return tokens(size)
 
     def estimate(self, messages: Sequence[Message]) -> int:
-        """Return the estimated tokens of messages."""
+        """Return the estimated size of ``messages`` in tokens."""
         return self.calibration.tokens(sum(map(self.request.format.size, messages)))
 
     def check_share(self, question: Ask) -> None:

@@ -47,7 +47,7 @@ class Save(Effect[str]):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Effect[None]):
-    """Remove what this call has stored."""
+    """Delete the records that this call has stored in the memory."""
 
 
 @dataclass(frozen=True, slots=True)

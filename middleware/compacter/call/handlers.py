@@ -109,7 +109,9 @@ class Handlers:
         return answer
 
     def close(self) -> None:
-        """Release what other calls wait for."""
+        """Release the flight and the claims of this call. Calls that wait for its summary then
+        continue.
+        """
         self._lead.close()
 
     async def _compute(self, work: Callable[[], T]) -> T:
@@ -166,7 +168,7 @@ class Handlers:
         return reply
 
     def take(self, reply: Reply | None) -> None:
-        """Take a reply as the last one of the wrapped function."""
+        """Record ``reply`` as the newest reply of the wrapped function in this call."""
         self.last = reply
         if reply is not None and reply.error is not None:
             self.raised = (*self.raised, reply.error)
@@ -273,8 +275,8 @@ class Handlers:
         return None
 
     async def approve(self, effect: Approve) -> CompactionPlan | None:
-        """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a
-        veto.
+        """Pass the plan to the hook ``before_compaction``. Return the plan to carry out, which the
+        hook may have changed, or ``None`` if the hook forbids the compaction.
         """
         plan = effect.plan
         remedy = "return the plan, with another cut if need be, False for a veto, or None"
@@ -366,8 +368,9 @@ class Handlers:
     # -- compactions made ahead --------------------------------------------------------------------
 
     async def prepare(self, asked: Prepare) -> None:
-        """Start this compaction in the background, unless it is made or running, or the request
-        does not continue the one before.
+        """Start the next compaction of this conversation in the background. Do nothing if that
+        compaction is already made or running, or if the messages do not continue those of the
+        conversation's last call.
         """
         state = self.state
         call = self.call

@@ -89,11 +89,10 @@ def _spans(how: Retrieved | None, text: str) -> Iterator[tuple[int, int]]:
 def advice(
     request: Request, calibration: Calibration, limit: int | None, *, is_hopeless: bool = False
 ) -> str:
-    """Return a sentence on the largest part of a request that is given up, or on rules without
-    room, and the remedy.
-
-    If what must stay is too large by itself, or the request ``is_hopeless`` for another reason, the
-    largest of the messages that must stay is meant.
+    """Return a sentence for the note of an exception, which says what makes the request too large,
+    and what the program can do about it. It names the largest part of the request, or the declared
+    rules if there is no room for them. If the messages that must stay are too large by themselves,
+    or if the request ``is_hopeless`` for another reason, it names the largest of these messages.
     """
     read = request.conversation
     declared = read.rules_size

@@ -88,6 +88,8 @@ class Lead:
                 self._give_back(self._held.pop())
 
     def close(self) -> None:
-        """Release them, and those that are granted later."""
+        """Release the flight and the claims, and release at once any claim that the memory grants
+        later.
+        """
         self._is_closed = True
         self.release()

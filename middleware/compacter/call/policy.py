@@ -74,7 +74,9 @@ def complete(call: Call) -> Flow[object]:
 
 
 def answer_of(reply: Reply) -> object:
-    """Return what the model answered, or raise the exception of the wrapped function."""
+    """Return the value that the wrapped function has returned, or raise the exception that it has
+    raised.
+    """
     if reply.error is not None:
         raise reply.error
     return reply.raw
@@ -383,7 +385,9 @@ def accept(call: Call, raw: object) -> Flow[object]:
 
 
 def take_in(call: Call, raw: object) -> Flow[None]:
-    """Learn from the reply to a call that was sent unread."""
+    """Calibrate the model's characters per token, and look for a silent truncation, after a call
+    whose messages compacter had not read before it sent them.
+    """
     if call.options.prepare_tokens is None:
         yield from call.tell_filling((yield from read_usage(call, raw)))
     else:
@@ -392,8 +396,9 @@ def take_in(call: Call, raw: object) -> Flow[None]:
 
 
 def read_usage(call: Call, raw: object) -> Flow[int]:
-    """Return the tokens that the server has read. Return 0 if the reply does not state them, or
-    if the server has silently truncated the prompt; that emits an event.
+    """Return the number of input tokens that the reply states. Return 0 if it states none. Also
+    return 0, and emit ``SilentTruncation``, if the server has truncated the prompt without an
+    error.
     """
     tokens = tokens_read(raw)
     request = call.request

@@ -128,7 +128,9 @@ class Request:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether it lacks messages of the conversation."""
+        """Whether the request leaves out messages of the caller's list, because they were
+        compacted.
+        """
         return self.messages is not self.original or bool(self.archive)
 
     @property
@@ -138,7 +140,7 @@ class Request:
 
     @property
     def offers_recall(self) -> bool:
-        """Whether it is sent with the tool ``recall``."""
+        """Whether the request is sent with compacter's own search tool ``recall``."""
         return bool(self.tools) and self.is_compacted
 
     @property
@@ -148,12 +150,16 @@ class Request:
 
     @property
     def size(self) -> int:
-        """Size of the whole request, with overhead and quotes."""
+        """Size of the whole request in characters: its messages, its quotes, its tools and its
+        system prompt.
+        """
         return self.conversation.size + self.overhead + len(self.quotes) - self.saved
 
     @property
     def tokens_of_one(self) -> float:
-        """Estimated tokens of one of its characters, by the script of its newest texts."""
+        """Estimated number of tokens for one character of the request. Scripts differ in this: the
+        newest texts of the request show which script it has.
+        """
         return tokens_each(reversed(self.conversation.texts(_SAMPLED)))
 
     @property
@@ -200,13 +206,15 @@ class Request:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Model and conversation, as fields of an event."""
+        """The names of the model and of the conversation, as the fields ``model`` and
+        ``conversation`` of an event.
+        """
         return {"model": self.model, "conversation": self.digest}
 
 
 @dataclass(slots=True)
 class ConversationState:
-    """State of one conversation between its calls."""
+    """Facts about one conversation that compacter keeps from one of its calls to the next."""
 
     calls: int = 0
     tokens: int = 0

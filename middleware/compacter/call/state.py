@@ -195,7 +195,9 @@ class State:
         """Part of each record's key; equal for calls that may share a summary."""
 
     def idle(self) -> Callable[[], bool]:
-        """Return a function that is true if no work is needed before a call."""
+        """Return a function that returns true if compacter has nothing to do before a call, so that
+        the call can be sent without being read.
+        """
         if self.proactive or self.options.spending:
             return lambda: False
         if self.prepares:
@@ -328,7 +330,9 @@ class State:
                 self._to_forget[digest] = self._to_forget.get(digest, 0) + 1
 
     def take_forget(self, digest: str) -> int:
-        """Return, and remove, the number of compactions that a conversation is to forget."""
+        """Return how many compactions the next call of a conversation has to forget, and set this
+        number to 0.
+        """
         with self._lock:
             return self._to_forget.pop(digest, 0)
 
@@ -374,7 +378,9 @@ class State:
         run(self.emit(SYNC, skipped))
 
     def count(self, what: str, model: str) -> None:
-        """Count something that is not an event, such as a refusal; for subclasses."""
+        """Called for something that is counted but is not an event, such as a refusal (``what``).
+        It does nothing here; a subclass that has metrics overrides it.
+        """
 
     @contextmanager
     def safely(self, what: str) -> Generator[None]:
@@ -427,7 +433,7 @@ class RunningTotals:
                 self._sums[name] = None if n is None or total is None else round(total + n, 12)
 
     def snapshot(self) -> Totals:
-        """The totals now."""
+        """Return the sums at this moment."""
         with self._lock:
             # Reading the counter advances it.
             calls = self.count_call() - self._looks

@@ -130,7 +130,9 @@ _READER = "_compacter_reader"
 
 @dataclass(eq=False, slots=True)
 class Replay:
-    """Reads a stream from the first chunk on, though some were read already."""
+    """Iterates over a stream from its first chunk, although some chunks have been read already:
+    these are returned first.
+    """
 
     inner: Any
     """Reader that the stream had before: it is wrapped twice."""

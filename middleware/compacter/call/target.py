@@ -36,7 +36,9 @@ _OTHER_REASONS = (401, 402, 403, 408, 429, 502, 503, 504, 529)
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The wrapped function, and the arguments of one call."""
+    """The wrapped function together with the arguments of one call of it: it makes the arguments
+    for compacted messages, and asks the function for a summary.
+    """
 
     function: Callable[..., Any] | None = None
     """The wrapped function; ``None`` for a compaction by hand."""

@@ -25,8 +25,9 @@ _MOST_STANDING = 200
 def begin_anew(
     request: Request, calibration: Calibration, *, stores: object = True
 ) -> Flow[Request]:
-    """Return the request without quotes and without its thinking, as what stands before that has
-    changed. With ``stores``, store its view.
+    """Return the request without quotes and without the model's thinking. The thinking is no longer
+    valid, because the messages before it have changed. If ``stores`` is true, the messages to send
+    are stored in the memory as the new view of the conversation.
     """
     view = (yield from Save(request.messages)) if stores else ""
     prior = request.conversation.prior

@@ -52,8 +52,10 @@ def is_believed(call: Call, limit: TokenLimit) -> bool:
 
 
 def make_smaller(call: Call, limit: TokenLimit) -> Flow[str]:
-    """Compact the history; for too many bytes, take out old pictures if there are any. Return a
-    description; empty if nothing was changed.
+    """Make the request smaller after a sign that it is too long. If the sign is that the request
+    has too many bytes, old pictures are taken out, if it has any. Otherwise the history is
+    compacted. Return a description of the step for the log; an empty text if nothing could be made
+    smaller.
     """
     options = call.options
     read = call.request.conversation
@@ -79,13 +81,15 @@ def _has_media(read: Conversation, begin: int, end: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LeaveOutMedia:
-    """Replaces media before the model's newest message by notes."""
+    """Strategy that replaces each picture or file before the model's newest message by a short
+    note.
+    """
 
     name: str = field(default="leave_out_media", init=False)
     edits: ClassVar[bool] = True
 
     def compact(self, plan: CompactionPlan) -> list[Message]:
-        """Return the list of ``plan`` without old media."""
+        """Return the messages of ``plan`` with a note in place of each old picture or file."""
         read = plan.conversation
         newest = _newest_answer(read)
         return [

@@ -17,7 +17,9 @@ from compacter.runtime.io import IO
 
 @cache
 def load() -> None:
-    """Load all of it, once."""
+    """Import the modules, load litellm's price table and compile the patterns that a token limit
+    needs. A second call does nothing.
+    """
     from compacter.overflow.table import default_table
     from compacter.runtime.models import window
 
@@ -30,9 +32,9 @@ def load() -> None:
 async def detected(
     io: IO, detect: Callable[[BaseException], TokenLimit | None], error: Exception
 ) -> TokenLimit | None:
-    """Return the token limit in an exception; ``None`` for another one.
-
-    In an async program, load in that thread what follows a token limit.
+    """Return the token limit that an exception states; ``None`` for any other exception. In an
+    async program the detector runs in a thread, and the modules that handle a token limit are
+    imported in the same thread, so that the event loop does not wait for either.
     """
 
     def find() -> TokenLimit | None:

@@ -41,7 +41,9 @@ WRAPPED_BY = "__compacter__"
 
 
 class WrappedFunction:
-    """Makes the wrapper of one function, and carries out its calls."""
+    """One function that sends messages, and the code that runs around each call of it. The methods
+    make a wrapper for each kind of function: plain, coroutine, generator, async generator.
+    """
 
     def __init__(self, state: State, function: Function, binding: Binding) -> None:
         self.state = state
@@ -125,7 +127,9 @@ class WrappedFunction:
         return call
 
     def generator(self) -> Function:
-        """Return the wrapper of a generator function, which calls at its first chunk."""
+        """Return the wrapper of a generator function. It makes the call when the program reads the
+        first chunk.
+        """
         begin = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:

@@ -152,7 +152,9 @@ _EVENTS = "_compacter_events"
 
 
 class Events:
-    """Iterator over the events of a reply, which can be read ahead."""
+    """Iterator over the events of a streamed reply. compacter can read some events before the
+    caller does, and return them to the caller later.
+    """
 
     def __init__(self, reply: dict[str, Any], member: str) -> None:
         self.reply = reply

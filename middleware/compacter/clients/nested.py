@@ -10,14 +10,16 @@ from compacter.call.arguments import Args, Arguments, Binding, Options
 
 @dataclass(frozen=True, slots=True)
 class Nested(Binding):
-    """Arguments of a call, of which one is a mapping with further options."""
+    """Reads the arguments of a function that takes some options inside one argument, a dict, such
+    as ``config`` of Google's SDK.
+    """
 
     vendors: bool = True
     place: str = ""
     """Name of the argument that has the options."""
 
     def members(self, kwargs: Options) -> dict[str, Any]:
-        """Return the options in the mapping."""
+        """Return the options inside that dict."""
         return {**(kwargs.get(self.place) or {})}
 
     def options(self, kwargs: Options) -> Options:
@@ -25,7 +27,9 @@ class Nested(Binding):
         return {**kwargs, **self.members(kwargs)}
 
     def keep(self, args: Args, kwargs: Options, *, native: bool) -> Arguments:
-        """Return the arguments that a request for a summary keeps, and those in the mapping."""
+        """Return the arguments that a request for a summary keeps, including the options inside
+        that dict.
+        """
         args, kept = Binding.keep(self, args, kwargs, native=native)
         members = self.members(kwargs).items()
         kept[self.place] = {

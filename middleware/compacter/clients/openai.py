@@ -72,7 +72,9 @@ class Responses(Binding):
         instructions: str,  # noqa: ARG002 - it takes none
         limit: int,  # noqa: ARG002
     ) -> Arguments | None:
-        """Return the arguments of ``responses.compact``."""
+        """Return the arguments of a call of ``responses.compact``, which asks OpenAI to compact
+        ``messages``. OpenAI takes neither ``instructions`` nor a ``limit``.
+        """
         compact: Any = self.provider_function
         return args, {**_shared(self.read(args, kwargs).named, compact), "input": messages}
 
@@ -99,7 +101,7 @@ def wrap_stored(state: State, function: Function, binding: Binding) -> Function:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method that sends messages."""
+    """One method of a client that sends messages: where it is, and how its arguments are read."""
 
     path: tuple[str, ...]
     """Path of its resource from the client."""

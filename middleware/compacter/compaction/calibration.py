@@ -25,7 +25,9 @@ _FEWEST_LEARNT = 50
 
 @dataclass(slots=True)
 class Calibration:
-    """Facts about a model, from the numbers of a token-limit error or from the usage of a reply."""
+    """Facts about one model on one server: its window in tokens, and how many characters a token
+    has. They come from the numbers in refusals and from the usage in replies.
+    """
 
     chars_per_token: float = CHARS_PER_TOKEN
     window: int | None = None
@@ -77,10 +79,12 @@ class Calibration:
                 self.scale = tokens / (characters * of_one)
 
     def state_window(self, window: int) -> bool:
-        """Use the window, in tokens, that a refusal states. Return whether it is plausible.
+        """Take over the window, in tokens, that a refusal states, and return whether it is
+        plausible.
 
-        A window that is smaller than an answered request must be stated twice in a row: then
-        another server has taken the place of the old one.
+        If the server has answered a larger request before, one such refusal is not believed. If two
+        refusals in a row state it, another server has taken the place of the old one, and the
+        window is taken over.
         """
         can_be = window >= _LEAST_WINDOW and (window >= self.taken or window == self.doubted)
         self.doubted = window
@@ -157,7 +161,7 @@ class Calibration:
         return CHARS_PER_TOKEN if self.chars_per_token > _MOST_TEXT else self.chars_per_token
 
     def tokens(self, characters: int) -> int:
-        """Return an estimate in tokens."""
+        """Return the estimated number of tokens of so many ``characters``."""
         return round(characters / self.chars_per_token)
 
     def tokens_of_one(self, script: float) -> float:

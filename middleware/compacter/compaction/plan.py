@@ -203,7 +203,9 @@ class CompactionPlan(Table):
 
     @property
     def budget(self) -> int:
-        """Target given by hand, all of which is to be used; 0 without one."""
+        """The budget in characters that a caller of ``compact()`` has given, all of which the
+        result may use; 0 if none was given.
+        """
         return self.target or 0 if self.trigger == "manual" and self.is_required else 0
 
     @property
@@ -213,12 +215,14 @@ class CompactionPlan(Table):
 
     @property
     def goal(self) -> int:
-        """Size to reach: the target, or half of the messages' if it is unknown."""
+        """Size to aim at, in characters: ``target``, or half of the size of all messages if there
+        is no target.
+        """
         return self.original_data_size // 2 if self.target is None else self.target
 
     @property
     def longest_summary(self) -> int:
-        """Largest size of a summary's text, without the declared rules."""
+        """Largest size of the summary's text in characters, without the declared rules."""
         left = self.left
         if self.keeps_unread:
             left = max(left, min(self.sizes.summary(self.head_size), self.room // 2))
@@ -378,9 +382,9 @@ class CompactionPlan(Table):
 
 
 def unfold(conversation: Conversation, messages: Sequence[Message]) -> list[Message]:
-    """Return messages of a conversation as they are sent. The provider's own compaction in the
-    summary message stands alone, and the text behind those messages that have thoughts of before
-    it.
+    """Return the messages of a conversation in the form in which they are sent. If the summary
+    message contains a compaction by the provider, that block becomes a message of its own. The
+    summary's own text then follows the messages that contain thinking from before that compaction.
     """
     form = conversation.format
     prior = conversation.prior

@@ -40,7 +40,9 @@ E = TypeVar("E", bound=Event)
 
 
 class StrategyError(ValueError):
-    """A strategy did what no strategy may; the message says what, and what helps. Internal."""
+    """A strategy has broken a rule for strategies. The message names the rule and the remedy.
+    Internal.
+    """
 
 
 # Tried last, if the request is still too large.

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 class Settings(Protocol):
-    """Values of ``Options``, where they are described. Never changed."""
+    """The values of the options of a ``Compacter``, as plain attributes; ``Options`` describes
+    each. An object of this class is never changed.
+    """
 
     compact_ratio: float
     summarizer: str | Callable[..., object] | None

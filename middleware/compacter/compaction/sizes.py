@@ -64,7 +64,9 @@ _RARELY = 8
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of one request and its parts, by the options and the calibration."""
+    """Calculates the sizes that one request, its summary and its quotes may have, from the options
+    and from what is known of the model. Sizes are in characters, unless a name says tokens.
+    """
 
     options: Settings
     """The ``Options`` of the ``Compacter``."""
@@ -142,7 +144,9 @@ class Sizes:
 
     @property
     def room(self) -> int | None:
-        """Most tokens that are sent, as far as is known: the window, or the threshold."""
+        """The largest number of input tokens that a request is to have: the window, or the
+        threshold of ``trigger_tokens`` while no window is known. ``None`` if there is neither.
+        """
         return self.calibration.window or self.trigger
 
     def below(self, limit: int, size: int, tokens: int, size_above: int = 0) -> int | None:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class RulesTooLongError(NoSummaryError):
-    """With the declared rules, a summary would not be smaller than what it replaces. Internal."""
+    """The declared rules are so long that a summary which contains them would be as large as the
+    messages that it replaces. Internal.
+    """
 
 
 def is_native(plan: CompactionPlan) -> bool:
@@ -41,7 +43,9 @@ def is_native(plan: CompactionPlan) -> bool:
 
 
 def read_head(plan: CompactionPlan) -> Head:
-    """Return the head, read for a summary."""
+    """Read the messages to compact, and return them in the form that writers of summaries take:
+    their texts, the earlier summary, and the texts that stay in the request.
+    """
     from compacter.lines.head import Head
 
     retrieved = plan.options.retrieved

@@ -71,15 +71,18 @@ class Quotes(BaseModel):
     """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of
     tokens."""
     steps: bool = True
-    """Whether tasks of an agent get quotes too: lines with what the newest step or order names."""
+    """Whether compacter also adds quotes to the steps of an agent: lines that have the names which
+    the newest step or the newest order of the user mentions.
+    """
     search: Search | None = None
-    """Function for other words than the passages': called with a message that asks, and all
-    compacted passages, it returns one number for each, 0 for those that do not answer it. Passages
-    found by the question's own words are quoted beside the best of these."""
+    """Function that finds passages which use other words than the question. It is called with the
+    user's message, if that asks something, and with all compacted passages. It returns one number
+    for each passage; 0 means that the passage does not answer the question. The passages with the
+    highest numbers are quoted beside those that have the question's own words."""
     tool: bool = False
-    """Whether requests get a tool ``recall(query)`` once messages were compacted, whose calls are
-    answered from these, at most three times in a row, before the reply is returned, or inside its
-    stream. In all formats but that of Bedrock."""
+    """Whether the model gets a tool ``recall(query)`` to search the compacted messages, once there
+    are some. compacter answers the calls of this tool, at most three times in a row, before it
+    returns the reply, or inside the stream. Bedrock's format does not have it."""
 
     if not TYPE_CHECKING:  # Type checkers know the arguments.
 
@@ -92,7 +95,8 @@ class Quotes(BaseModel):
                 raise ConfigurationError(fault) from None
 
     def room_in_tokens(self, window: int | None) -> float:
-        """Return the room for quotes in tokens; 0 for a share of an unknown window.
+        """Return how many tokens the quotes in one request may take. If ``share`` is a share of the
+        window, and the window is unknown, return 0.
 
         Args:
             window: The model's context window in tokens, if known.

@@ -78,8 +78,8 @@ class InProcessMemory(BaseMemory):
                     del self._records[oldest]
 
     def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
-        """Return a claim at once, for any ``key`` and ``seconds``: threads and tasks of a process
-        wait for each other by ``flights``.
+        """Return a claim at once, whatever ``key`` and ``seconds`` are. No other process uses this
+        memory, and threads and tasks of one process wait for each other in another way.
         """
         return HeldClaim()
 

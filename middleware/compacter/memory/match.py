@@ -35,7 +35,9 @@ _MOST_MATCHES = 1_000
 
 
 class View(list[Message]):
-    """A view of a history, and the record that it was built from."""
+    """A history in the form in which it is sent: a list of messages that has a summary in place of
+    the compacted ones. It knows the record that it was built from.
+    """
 
     record = ""
     """``id`` of that record."""

@@ -76,7 +76,9 @@ class Memory(Protocol):
 
 
 class BaseMemory(Memory):
-    """Base class of the memories here."""
+    """Base class of compacter's own memories, and of yours if you like. It adds to the three
+    methods of ``Memory`` what compacter asks of a memory besides.
+    """
 
     blocking: bool = True
     """Whether the methods may wait for a disk or a network. Async calls then run them in a thread,
@@ -98,8 +100,8 @@ class BaseMemory(Memory):
         return False
 
     def empty(self) -> bool:
-        """Return whether the memory is certainly empty, without waiting. Calls do not look up
-        anything in it then.
+        """Return ``True`` if the memory certainly has no record; calls then skip the look-up. It
+        must answer at once. ``False`` means that the memory may have records.
         """
         return False
 

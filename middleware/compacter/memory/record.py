@@ -40,7 +40,9 @@ _OVERHEAD = 2_000
 
 
 class Bound(NamedTuple):
-    """To which view of a conversation its newer thinking belongs."""
+    """States for which view of a conversation the model's newer thinking was made. The thinking is
+    valid only with the messages of that view before it.
+    """
 
     view: str = ""
     """Name of the view, equal in later calls; empty if none is kept."""
@@ -87,14 +89,16 @@ class Record:
 
     @property
     def id(self) -> str:
-        """Identifier, made from the compacted messages; a newer view of the same messages replaces
-        this record.
+        """Identifier of the record, computed from the compacted messages. A later record for the
+        same messages has the same identifier, and so replaces this record.
         """
         return f"{self.key}:{self.boundary}:{self.digest}"
 
     @property
     def kept(self) -> list[int]:
-        """Positions before the boundary whose messages stay verbatim too."""
+        """Positions of the messages before the boundary that are not replaced by the summary, but
+        stay word for word.
+        """
         return [item for item in self.view if isinstance(item, int)]
 
     def to_json(self) -> str:
@@ -168,8 +172,8 @@ def prefix_digest(form: MessageFormat, messages: Iterable[Message], scope: str =
 def prefix_digests(
     form: MessageFormat, messages: Iterable[Message], count: int, scope: str = ""
 ) -> tuple[str, str]:
-    """Return the digests of the first ``count`` messages and of all messages. Each message is read
-    once. Raises as ``prefix_digest`` does.
+    """Return two digests: one of the first ``count`` messages together, one of all messages. Each
+    message is read once. Raises the exceptions of ``prefix_digest``.
     """
     digest = sha256(marshal.dumps(scope, PLAIN))  # Most processors have instructions for it.
     part = digest
@@ -204,8 +208,9 @@ def _digest(values: list[Any]) -> bytes:
 
 
 def openings(form: MessageFormat, messages: Sequence[Message]) -> tuple[bytes, ...]:
-    """Return the digests of the first messages, without system messages; an empty digest for a
-    message that cannot be encoded. A conversation and its records are identified by them.
+    """Return a digest of each of the first messages of a conversation, system messages left out.
+    They identify the conversation and its records. A message that cannot be encoded has an empty
+    digest.
     """
     spoken = (message for message in messages if form.speaker(message) != "system")
     return tuple(message_key(form, message) for message in islice(spoken, _STARTS + _RUN - 1))

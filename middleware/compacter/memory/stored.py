@@ -57,12 +57,13 @@ def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
 
 
 class StoringMemory(BaseMemory):
-    """Base class of memories that store text.
+    """Base class of memories that store each record as text, in a file or on a server.
 
     Args:
-        address: Where it is stored, without credentials, for the log; empty if that is unknown.
+        address: Address of the file or server, without credentials, for the log; empty if it is
+            unknown.
         deadline: Seconds that one operation may take.
-        encryption: Keys or cipher; ``None`` for plain text.
+        encryption: Keys that encrypt the text, or a cipher; ``None`` stores plain text.
     """
 
     kind: str
@@ -80,7 +81,9 @@ class StoringMemory(BaseMemory):
 
     @property
     def owner(self) -> str:
-        """Owner of the claims made by this object; another one in a forked child."""
+        """Name by which the store distinguishes the claims of this object from all others. A forked
+        child process has another name.
+        """
         return f"{self._token}:{os.getpid()}"
 
     @property
@@ -90,10 +93,12 @@ class StoringMemory(BaseMemory):
 
     @contextlib.contextmanager
     def watched(self, what: str = "use") -> Generator[None]:
-        """Report when the store begins to fail, and when it works again.
+        """Return a context manager for one operation. It logs when the store begins to fail, and
+        when it works again.
 
         Args:
-            what: Kind of the operation, such as "reading"; those of another kind may work.
+            what: Kind of the operation, such as "reading". Operations of another kind may still
+                work.
         """
         try:
             yield

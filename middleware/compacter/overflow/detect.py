@@ -35,14 +35,15 @@ NOTHING: Final = Verdict("nothing")
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
-    """Return the token limit that ``error`` states, or None if it is another error. Raises
-    ``TypeError`` for anything but an exception, and nothing else.
+    """Return the token limit that the exception ``error`` states; ``None`` if it is an error of
+    another kind. Raises ``TypeError`` if ``error`` is not an exception, and no other exception.
 
-    Reads type, status, code, body and text of the exception and of related ones: its cause,
-    exceptions in its attributes and arguments, the last of several attempts, members of a group,
-    and ``__context__`` if the newer exception merely wraps it. Rate limits, quotas, a too large
-    ``max_tokens``, expired tokens, overlong fields and counts of images or tools are not token
-    limits, whatever their class is.
+    The detector reads the type, status, code, body and text of the exception. It reads related
+    exceptions in the same way: its cause, exceptions in its attributes and arguments, the last of
+    several attempts, the members of a group, and ``__context__`` if the newer exception merely
+    wraps that one. Some errors mention tokens or limits, but are not token limits, whatever class
+    they have: rate limits, quotas, a ``max_tokens`` that is too large, expired tokens, a field that
+    is too long, and too many images or tools.
     """
     given: Any = error
     if not isinstance(given, BaseException):
@@ -74,13 +75,14 @@ def is_sealed(error: object) -> bool:
 
 
 def explain(error: object, *, status: int | None = None, code: str | None = None) -> Verdict:
-    """Return the classification of an exception, a body or a text, with its reason. Never raises.
+    """Return the kind of an error, such as a token limit, together with the rule that decided it.
+    Never raises an exception.
 
     Args:
-        error: an exception, the error in a reply (a dict or an object of an SDK), or the text of
-            one.
-        status: the HTTP status that belongs to a text, if known.
-        code: the error code that belongs to a text, if known.
+        error: an exception; the error inside a reply (a dict or an object of an SDK); or the text
+            of an error.
+        status: the HTTP status of the error, if ``error`` is a text and you know it.
+        code: the provider's code of the error, if ``error`` is a text and you know it.
     """
     with suppress(Exception):
         table = default_table()

@@ -189,8 +189,8 @@ class ScriptedModel:
     async def acompletion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion:
-        """Like ``completion``, but awaited. Other tasks run before the answer, as with a
-        network.
+        """Like ``completion``, for async programs. It yields to the event loop once before it
+        answers, so other tasks can run in between, as they would during a request over a network.
         """
         turn = self._admit(model, messages, options, streaming=bool(stream))
         await ASYNC.sleep(0)
