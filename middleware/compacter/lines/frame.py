@@ -54,8 +54,8 @@ def is_quotes(text: str) -> bool:
 
 
 def line_of(passage: Passage) -> str:
-    """Return a passage after its speaker; its further lines are indented, unlike lines of the
-    frame.
+    """Return the text of a passage after the name of its speaker and the number of its message. All
+    lines but the first are indented, so that none looks like a line of the frame.
     """
     name = " ".join(passage.name.split())[:80]
     speaker = f"Tool {name}".rstrip() if passage.role == "tool" else passage.role.capitalize()
@@ -66,14 +66,17 @@ def line_of(passage: Passage) -> str:
 
 
 def blocks_of(text: str) -> list[str]:
-    """Return the quotes in a text of them: for a question, for a step, and those of earlier calls
-    that stay where they stood.
+    """Split the text of all quotes in a request into its blocks, and return them. A block has the
+    quotes for one question or for one step. Blocks of earlier calls may be among them, as quotes
+    sometimes have to keep their place.
     """
     return _BLOCK.split(text)
 
 
 def anchor(read: Conversation, block: str) -> int:
-    """Return the index of the message before which quotes stand; behind which, if for a step."""
+    """Return the index of the message beside which a block of quotes stands: quotes for a question
+    stand before this message, and quotes for a step behind it.
+    """
     return newest_call(read) - 1 if is_of_step(block) else read.last_user or 0
 
 

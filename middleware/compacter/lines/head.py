@@ -20,7 +20,7 @@ _LINE = re.compile(rf"(User|Assistant|Tool [^:\n]{{1,80}}|{NAMES}|{WORK}): (.+)"
 
 
 class Prior(Protocol):
-    """An earlier summary."""
+    """The earlier summary of a conversation that is compacted again."""
 
     @property
     def story(self) -> str:
@@ -29,12 +29,12 @@ class Prior(Protocol):
 
     @property
     def quoted(self) -> str:
-        """The lines that it quotes."""
+        """The lines of the conversation that the earlier summary quotes."""
         ...
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text of the earlier summary."""
         ...
 
 
@@ -82,9 +82,9 @@ class Head:
         """Characters that kept lines may have."""
 
     def by(self, *speakers: str, calls: bool = False) -> Iterator[tuple[int, Said]]:
-        """Yield the texts of these speakers (``Tool`` for any), or only their calls, the newest
-        first, with their numbers. Stop where older texts are no longer worth their room, except
-        those that an earlier summary quotes.
+        """Yield the texts of these speakers, the newest first, each with its number. ``Tool``
+        stands for all tools. With ``calls``, yield only the calls of these speakers. Texts that are
+        too old to be worth their room are left out, unless the earlier summary quotes them.
         """
         left = _REACH * self.budget
         for number in reversed(range(len(self.talk.said))):

@@ -246,8 +246,8 @@ class _Choices:
         self.told = set[str]()
 
     def add(self, pick: Pick, weight: float, most: float) -> int:
-        """Add a line with what it needs, if that takes at most so many characters; return how many
-        it took.
+        """Add a line, together with the lines that it needs, if they take at most ``most``
+        characters. Return the number of characters that they take; 0 if the line was not added.
         """
         talk = self.head.talk
         text = talk.line(pick).text

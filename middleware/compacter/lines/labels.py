@@ -31,7 +31,9 @@ def checksum(body: str) -> str:
 
 
 def seal(tag: str, body: str) -> str:
-    """Return a text of compacter's: the tag with a checksum of the body, and the body below."""
+    """Return ``body`` below a first line that has ``tag`` and a checksum of ``body``. compacter
+    recognizes its own texts by this line.
+    """
     return f"{tag} {checksum(body)}\n{body}"
 
 

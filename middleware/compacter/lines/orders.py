@@ -59,7 +59,9 @@ for _weight, *_places in _TABLE:
 
 
 def order_strength(text: str, said: Sequence[str]) -> int:
-    """Return how plainly a line of these words is an order or a correction: 0 to 3."""
+    """Return a number from 0 to 3 that says how plainly a line is an order or a correction: 0 for
+    no order, 3 for a plain order such as "Never ...".
+    """
     if not (known := _FORMS.keys() & said):
         return 0
     strength = 0

@@ -61,7 +61,9 @@ _SHELL_END = re.compile(
 
 
 def is_summary(text: str) -> bool:
-    """Return whether a user's message is the summary of another program."""
+    """Return whether a message with the role of the user is a summary that another program, such as
+    a coding agent, has made.
+    """
     return bool(_SUMMARY_HEAD.match(text))
 
 

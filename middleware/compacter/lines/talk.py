@@ -56,7 +56,9 @@ _NUMBERS = count()
 
 
 class Hit(NamedTuple):
-    """A line that has words of a question, or stands beside one that has."""
+    """A line that a search has found: it has words of the question, or stands beside a line that
+    has some.
+    """
 
     score: float
     pick: Pick
@@ -128,15 +130,19 @@ class Talk:
     # -- what a line brings along ------------------------------------------------------------------
 
     def line(self, pick: Pick) -> Line:
-        """Return a line."""
+        """Return the line with the numbers ``pick``: of its text, and of the line in that text."""
         return self.said[pick[0]].lines[pick[1]]
 
     def needs(self, pick: Pick) -> list[Pick]:
-        """Return the lines of its text on which a line depends."""
+        """Return the other lines of the same text that a reader needs to understand this line, such
+        as its heading.
+        """
         return [(pick[0], need) for need in self.line(pick).needs]
 
     def answered(self, pick: Pick) -> list[Pick]:
-        """Return what a short answer of the user's answers."""
+        """Return the end of the assistant's text that the user has answered, if the line is in a
+        short answer of the user. Return an empty list for any other line.
+        """
         said = self.said[pick[0]]
         is_answer = said.speaker == "User" and len(said.text.strip()) <= _LONGEST_ANSWER
         return self._offer(pick[0]) if is_answer and not said.is_question else []
@@ -152,9 +158,10 @@ class Talk:
         return []
 
     def changes(self, pick: Pick) -> tuple[dict[Pick, set[str]], list[Pick]]:
-        """Return what may have changed a statement since: the user's later ones that share rare
-        words with it, by line, with these words; and the user's next one, if that takes up no rare
-        word said before it.
+        """Return two groups of lines in which the user may have changed this statement later. The
+        first group has lines of later statements that share rare words with it, each with these
+        words. The second group is the user's next statement, if that repeats no rare word of the
+        text before it.
         """
         number = pick[0]
         own = self.said[number]
@@ -191,8 +198,9 @@ class Talk:
         return self._stated
 
     def whole(self, number: int) -> list[Pick]:
-        """Return all lines of a text that says little in pieces: a short one of several lines, in
-        which one may depend on another in a way that nobody can read. Empty for any other.
+        """Return all lines of a short text of several lines, which is quoted whole, because one
+        line may depend on another in a way that a program cannot see. Return an empty list for any
+        other text.
         """
         said = self.said[number]
         is_short = said.part.kind == "text" and len(said.text) <= _WHOLE_MESSAGE
@@ -201,7 +209,9 @@ class Talk:
         return []
 
     def end_of(self, number: int, most: int) -> list[Pick]:
-        """Return the last lines of a text, at most so many characters, with what they need."""
+        """Return the last lines of a text, with the lines that they need, in about ``most``
+        characters at most.
+        """
         lines = self.said[number].lines
         taken: set[int] = set()
         for at in reversed(range(len(lines))):
@@ -213,8 +223,8 @@ class Talk:
         return [(number, at) for at in sorted(taken)]
 
     def answer(self, pick: Pick) -> list[Pick]:
-        """Return the beginning of the answer, if a line is a question or is followed by a short
-        answer.
+        """Return the first line of the answer to this line, if the line is a question, or if the
+        user has given a short answer to it. Return an empty list if there is no answer.
         """
         number = pick[0]
         said = self.said[number]
@@ -247,12 +257,15 @@ class Talk:
         return self._counts[key]
 
     def size(self, until: int | None = None) -> int:
-        """Return the number of lines of the first ``until`` texts, estimated."""
+        """Return the estimated number of lines in the first ``until`` texts; by default in all
+        texts.
+        """
         return _FEWEST_LINES + sum(len(said.text) for said in self.said[:until]) // _OF_LINE
 
     def lines_with(self, words: Sequence[str], most: int) -> list[Pick]:
-        """Return the different lines that have all of some words, of equal ones the newest; none if
-        there are more than so many, or far more texts that hold the words.
+        """Return the lines that have all of these words. Of lines with equal texts, only the newest
+        is returned. Return an empty list if there are more than ``most`` lines, or far more texts
+        that have the words.
         """
         texts = [
             number

@@ -57,8 +57,9 @@ def plain(text: str) -> str:
 
 
 def sought(key: str) -> str:
-    """Return what to look for in ``plain`` text: the beginning of a word; all of one that ends with
-    a digit, as room 1 is not room 12.
+    """Return the characters to look for in ``plain`` text, to find the words that begin with
+    ``key``. If ``key`` ends with a digit, only the whole word is found, because room 1 is not room
+    12.
     """
     return f" {key} " if key[-1:].isdigit() and len(key) < _LONGEST_WORD else f" {key}"
 
@@ -74,9 +75,10 @@ def stems(text: str) -> set[str]:
 
 
 def keys(text: str) -> list[str]:
-    """Return for each word of ``text`` the beginning by which it is looked for, in their order: at
-    most five letters, without an English ending. At last come short numbers with the word before
-    them, and compound names, such as ``max_depth``, by their words.
+    """Return the keys by which the words of ``text`` are looked for, one for each word, in the
+    order of the words. A key is the beginning of the word: at most five letters, without an English
+    ending. Behind these keys come short numbers together with the word before them (``room 12``),
+    and compound names with a blank between their words (``max depth``).
     """
     said = words(text)
     cut = [

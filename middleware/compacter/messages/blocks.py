@@ -31,7 +31,9 @@ Paths = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One type of block, and the paths to its parts."""
+    """Description of one type of block: its kind, and the paths to the texts, names and ids inside
+    a block of this type.
+    """
 
     kind: Literal["text", "call", "result", "media", "reasoning", "nested"]
     paths: Paths = ("",)
@@ -57,13 +59,15 @@ class Row:
         return str(name or self.tool)
 
     def weigh(self, block: Json) -> int:
-        """Return the size of reasoning in characters; the sealed form may be the longer one."""
+        """Return the size of a block of reasoning, in characters: the size of its readable text or
+        of its sealed form, whichever is larger.
+        """
         open_ = first(block, self.paths)
         sealed = weigh_sealed(first(block, self.sealed))
         return max(len(text_of(open_) or json_text(open_ or None)), sealed)
 
     def read(self, block: Json) -> str | None:
-        """Return the texts of a block, one a line; ``None`` if it has none."""
+        """Return the texts of a block, joined by line breaks; ``None`` if the block has no text."""
         read = [text_of(dig(block, path)) for path in self.paths]
         texts = [text for text in read if text is not None]
         return "\n".join(filter(None, texts)) if texts else None
@@ -84,8 +88,9 @@ https://ai.google.dev/gemini-api/docs/thought-signatures."""
 
 
 def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
-    """Return a copy with the value at a path edited, in every element of a list on the way; if
-    nothing changed, the item itself.
+    """Return a copy of ``item`` in which ``edit`` was applied to the value at ``path``. If there is
+    a list on the way, it is applied in each element. If no value has changed, return ``item``
+    itself.
     """
     if item is None or not path:
         return item if item is None else edit(item)
@@ -136,7 +141,9 @@ class Blocks:
     """Member with a list that an edit of the block empties: it belongs to the old text."""
 
     def whole(self, message: Json) -> Row | None:  # noqa: ARG002 - most formats have none
-        """Return the row for a message that is a block by itself, such as a tool's result."""
+        """Return the row of the table for a message that is one block as a whole, such as a tool's
+        result; ``None`` for a message that consists of blocks.
+        """
         return None
 
     def blocks(self, message: Json) -> list[Json]:
@@ -241,7 +248,7 @@ class Blocks:
         return blocks[:-1] if is_there else []
 
     def stand_alone(self, blocks: Sequence[Json]) -> list[Json]:
-        """Return the messages to send with blocks of the provider's own compaction."""
+        """Return the messages in which blocks of the provider's own compaction are sent."""
         return [{"role": self.assistant, self.body: [*blocks]}]
 
     # -- editing -----------------------------------------------------------------------------------

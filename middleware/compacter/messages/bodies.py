@@ -56,7 +56,7 @@ class DocumentWatch:
         return False
 
     def end(self) -> None:
-        """End reading, at the end of the body."""
+        """Judge the whole text that was read, after the last chunk of the body."""
         if not self._settled:
             self._judge(bytes(self._text))
         if self._ended and self.found is None:

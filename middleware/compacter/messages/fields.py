@@ -23,7 +23,9 @@ _BYTES = (bytes, bytearray)
 
 
 class Unencodable(Exception):  # noqa: N818 - the established name in the memory
-    """A message has no encoding that another message could not have too."""
+    """A message cannot be encoded as text in a way that distinguishes it from all other
+    messages.
+    """
 
 
 def field(item: Json, name: str) -> Json:
@@ -62,7 +64,9 @@ def field(item: Json, name: str) -> Json:
 
 @lru_cache(256)
 def camel(name: str) -> str:
-    """Return a name in snake case in camel case."""
+    """Convert a name from snake case to camel case (``max_tokens`` to ``maxTokens``), and return
+    it.
+    """
     head, *others = name.split("_")
     return head + "".join(map(str.capitalize, others))
 
@@ -97,7 +101,9 @@ def first(thing: object, paths: Iterable[str]) -> Json:
 
 
 def word(item: Json, name: str) -> str:
-    """Return the field ``name`` if it is a string, such as a role or a type, else an empty one."""
+    """Return the field ``name`` of ``item`` if it is a string, such as a role or a type; otherwise
+    return an empty string.
+    """
     value = field(item, name)
     return value if type(value) is str else ""
 

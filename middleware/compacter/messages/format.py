@@ -188,9 +188,9 @@ class MessageFormat(Blocks):
     # -- common to all formats ---------------------------------------------------------------------
 
     def read(self, message: Message) -> Outline:
-        """Return kind, data size in characters, ids of calls, and ids of results.
-
-        A user's message with nothing but tool results is a ``RESULT``.
+        """Return four facts about a message: its kind, its data size in characters, the ids of the
+        calls in it, and the ids of the results in it. A user's message that has only tool results
+        is of the kind ``RESULT``.
         """
         kind = self.kind(message)
         parts = self.all_parts(message, 0)
@@ -246,8 +246,8 @@ class MessageFormat(Blocks):
         return pair_calls(outlines)
 
     def size(self, message: Message) -> int:
-        """Return the data size of one message in characters, media by their weight (see
-        ``media``).
+        """Return the data size of one message in characters. Each picture or file counts as a fixed
+        number of characters (see ``media``).
         """
         return self.read(message)[1]
 
@@ -327,8 +327,9 @@ class MessageFormat(Blocks):
             ) from error
 
     def with_text(self, message: Message, text: str, *, last: bool = False) -> Message:
-        """Return a copy of a user message with this text added: before its own blocks and after
-        results of tools, or with ``last`` at the end. A message that is not a dict becomes one.
+        """Return a copy of a user message with ``text`` added to it. The text stands after results
+        of tools in the message, and before its other blocks; with ``last`` it stands at the end.
+        The copy is a dict, even if the message is an object of an SDK.
         """
         blocks = self._blocks_of(message)
         # Results stand first.
@@ -365,7 +366,9 @@ class MessageFormat(Blocks):
         ]
 
     def join(self, first: Message, second: Message) -> Message:
-        """Return one user message with the blocks of two."""
+        """Return one user message that has the blocks of ``first`` and then the blocks of
+        ``second``.
+        """
         blocks = [*self._blocks_of(first), *self._blocks_of(second)]
         return self.with_blocks(second if isinstance(second, Mapping) else {"role": "user"}, blocks)
 

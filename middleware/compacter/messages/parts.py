@@ -99,7 +99,7 @@ class Part:
 # Not frozen, as making one would take five times as long; but never changed.
 @dataclass(slots=True, unsafe_hash=True)
 class Place:
-    """Speaker and message of the parts that a format's reader makes."""
+    """Place of the parts of one message: its speaker and its index. Its methods make the parts."""
 
     role: Speaker
     """Speaker; ``"tool"`` inside a tool's result, where each text is a part of the result."""
@@ -116,9 +116,8 @@ class Place:
         return Part(self.role, kind, text, self.name, self.index, size, self.call_id)
 
     def data(self, data: Json) -> Part:
-        """Return a part for data of unknown structure, as JSON.
-
-        Sealed data in it is not shown, but counts, as the provider decrypts it for the model.
+        """Return a part that shows data of unknown structure as JSON. Encrypted data is not shown,
+        but its size counts, because the provider decrypts it for the model.
         """
         data = members(data)
         keys = (
@@ -170,8 +169,8 @@ class MessageParts(NamedTuple):
 
 
 def tools_of(messages: Iterable[MessageParts]) -> dict[int, set[str]]:
-    """Return the names of the tools of each message with results, by its index; an unknown name is
-    empty.
+    """Return, for each message that has results of tools, the names of these tools, by the index of
+    the message. If a name is unknown, it is empty.
     """
     called: dict[str | None, str] = {}
     tools: defaultdict[int, set[str]] = defaultdict(set)

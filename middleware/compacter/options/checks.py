@@ -73,14 +73,16 @@ TAKES: Final[Mapping[str, str]] = {
 
 
 def as_text(result: object) -> str:
-    """Return a text."""
+    """Check that a user's function has returned a text, and return it."""
     if not isinstance(result, str):
         raise TypeError
     return result
 
 
 def as_count(result: Any) -> int:  # noqa: ANN401 - of a user's function
-    """Return a whole number of at least 0."""
+    """Check that a user's function has returned a number of at least 0, and return it as an
+    ``int``.
+    """
     count = int(result)
     if isinstance(result, bool) or not isinstance(result, Real) or count < 0:
         raise ValueError(result)
@@ -151,7 +153,7 @@ def function(
 
 
 def no_class(value: object) -> object:
-    """Refuse a class if an object of it is wanted."""
+    """Refuse a class where the option takes an object of this class."""
     if isinstance(value, type):
         raise ValueError  # noqa: TRY004 - pydantic reads it
     return value
@@ -208,7 +210,7 @@ def summarizer(value: object) -> object:
 
 
 def share(value: object) -> object:
-    """Refuse a share that was given in per cent."""
+    """Refuse a share above 1 that was meant in per cent, such as 70 for 0.7."""
     if isinstance(value, int) and 10 <= value <= 100:
         raise ValueError(f"takes a number above 0 and at most 1; did you mean {value / 100}?")
     return value
@@ -226,7 +228,9 @@ def summary_prompt(value: object) -> object:
 
 
 def timeout(value: object) -> object:
-    """Refuse milliseconds."""
+    """Refuse a number that is so large that it was meant in milliseconds: the option is in
+    seconds.
+    """
     if isinstance(value, (int, float)) and value > _HOUR:
         guess = f"; did you mean {value / 1000:g}?" if value <= _HOUR * 1000 else ""
         raise ValueError(f"takes {TAKES['timeout']}{guess}")

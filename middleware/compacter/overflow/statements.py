@@ -97,7 +97,7 @@ class Verdict:
 
     @property
     def is_clear(self) -> bool:
-        """Whether a single sentence sufficed."""
+        """Whether the rule that decided needs no second sentence."""
         return self.rule in _CLEAR
 
     @property
@@ -164,11 +164,13 @@ class _Source:
     codes: frozenset[str]
 
     def sentence(self, index: int) -> str:
-        """Return a sentence."""
+        """Return the sentence with this number."""
         return self.text[slice(*self.spans[index])]
 
     def near(self, index: int) -> Span:
-        """Return what belongs to a statement: the sentence before it and two after."""
+        """Return the part of the text that belongs to the statement at ``index``: from the sentence
+        before it to the second sentence after it.
+        """
         return self.spans[max(0, index - 1)][0], self.spans[min(index + 2, len(self.spans) - 1)][1]
 
     def piece(self, index: int) -> str:
@@ -275,7 +277,9 @@ def _without_asides(marked: str, table: Patterns) -> str:
 
 
 def is_excess(stated: TokenLimit) -> bool:
-    """Return whether a limit and a larger request are stated."""
+    """Return whether the text states both a limit and the size of a request that is larger than the
+    limit.
+    """
     return 0 < (stated.limit or 0) < (stated.requested or 0)
 
 

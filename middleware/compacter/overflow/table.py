@@ -66,11 +66,13 @@ class Patterns(dict[str, re.Pattern[str]]):
         return self[meaning]
 
     def has(self, text: str, *meanings: str) -> bool:
-        """Return whether a text has one of these meanings."""
+        """Return whether a pattern of one of these meanings matches ``text``."""
         return any(self[meaning].search(text) for meaning in meanings)
 
     def blank(self, text: str, *meanings: str) -> str:
-        """Return the text, or as many spaces if it has one of these meanings."""
+        """Return ``text``. If a pattern of one of these meanings matches it, return the same number
+        of spaces instead.
+        """
         return " " * len(text) if self.has(text, *meanings) else text
 
 

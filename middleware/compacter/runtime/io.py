@@ -71,7 +71,7 @@ class SyncIO:
         return in_thread(lambda: _join_stream(resolve(action))).result(seconds)
 
     async def thread(self, action: Callable[[], T]) -> T:
-        """Return the result of an action that may take long."""
+        """Run an action that may take long, and return its result. A sync program waits for it."""
         return action()
 
     async def wait(self, future: Future[Any], seconds: float | None) -> None:
@@ -79,7 +79,7 @@ class SyncIO:
         wait_for((future,), seconds)
 
     def beside(self, action: Callable[[], object]) -> None:
-        """Run a short action that does not raise."""
+        """Run a short action that raises no exception, and wait until it has ended."""
         action()
 
     async def sleep(self, seconds: float) -> None:

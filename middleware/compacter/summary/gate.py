@@ -83,15 +83,19 @@ _SPARE = 12
 
 
 def clean(text: str) -> str:
-    """Return an answer without the thoughts that local models write before it."""
+    """Return the text of an answer without the thinking that local models write before the answer
+    itself.
+    """
     return _THOUGHTS.sub("", text, count=1).strip()
 
 
 class Transcript:
-    """The text that a summary is made of."""
+    """The text that the summarizer was asked to summarize, prepared for a comparison with its
+    answer.
+    """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Read the texts."""
+        """Collect the names and the most frequent words of the texts."""
         text = "\n".join(texts)
         common = _stems(text).most_common(_MOST_TOPICS)
         # A row of one letter is no word.

@@ -59,7 +59,7 @@ def quote(head: Head, room: int) -> Summary:
 
 @dataclass(slots=True, kw_only=True)
 class Writer:
-    """A summary that a model writes, and what an event reports of how it was made."""
+    """Writes a summary with a model, and collects the facts about it that an event reports."""
 
     head: Head
     """The texts to summarize."""
@@ -104,11 +104,10 @@ class Writer:
     """Times the tokens of the text that an answer may spend."""
 
     def write(self) -> Generator[Ask, Any, Summary]:
-        """Update the summary so far with all of the head. Raises ``NoSummaryError`` if no answer of
-        the model is a summary.
-
-        If the model fails twice at a piece, quoted lines replace that piece, unless it is the first
-        one. After two such pieces in a row, quoted lines replace all others.
+        """Let the model summarize all messages of the head, in pieces if they are too long for one
+        request. Raises ``NoSummaryError`` if no answer of the model is a summary. If the model
+        fails twice at a piece, quoted lines replace this piece, unless it is the first. If this
+        happens with two pieces in a row, quoted lines replace all later pieces too.
         """
         self._story = self.head.prior.story
         rest = prompt.lines(self.head.parts)
