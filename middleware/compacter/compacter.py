@@ -49,20 +49,20 @@ class Compacter(ByHand):
         strategy: One strategy, or several to try in order.
         fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both;
             ``None`` raises.
-        preserve_recent_turns: Number of newest turns to keep verbatim as long as the result fits.
+        preserve_recent_turns: Number of newest turns to keep word for word, or as many as fit.
         pin: Function of a message that returns whether to keep it verbatim.
         trigger_tokens: Size at which to compact before the call: tokens, a share of the window
             such as ``0.8``, or a function of `TriggerFacts`.
         prepare_tokens: Size at which the next compaction is made in the background: tokens, or a
             share of the window.
-        min_calls_between: Number of calls to wait before that trigger compacts again.
+        min_calls_between: Least number of calls between two compactions by ``trigger_tokens``.
         alternate_roles: Whether user and assistant must alternate; ``None`` for what the format
             needs.
-        adjust_max_tokens: Whether to lower a too large output limit if the input alone fits.
+        adjust_max_tokens: Whether to lower the output limit, and not to compact, if the input fits.
         memory: Store of compactions, or its address, such as ``sqlite:PATH`` or
             ``redis://HOST:PORT/DB``; ``None`` for none.
         timeout: Limit for the summaries of one call, in seconds.
-        detect: Function of an exception, called first, that returns whether it is a token limit.
+        detect: Function of an exception, asked before the built-in detector: is it a token limit?
         on_compaction: Function or functions to call with each ``CompactionEvent``.
         on_event: Function or functions to call with every event.
         before_compaction: Function of each ``CompactionPlan`` that may change or veto it.

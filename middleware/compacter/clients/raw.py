@@ -21,7 +21,9 @@ _RAW = "x-stainless-raw-response"
 
 
 def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls the SDK's method, and looks for a refusal in a raw response."""
+    """Return a function that calls the SDK's method. If the call asks for a raw response, the
+    function reads the beginning of its body, to find a refusal there.
+    """
 
     async def call(io: IO, *args: Any, **kwargs: Any) -> Any:
         return await _mark(io, await io.call(function, *args, **kwargs))

@@ -70,7 +70,9 @@ _MOST_NAMES = 200
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source and target of a call, for which its figures are counted."""
+    """Where a call came from and where it goes. The figures of the call are counted under these
+    names.
+    """
 
     upstream: str = ""
     model: str = ""
@@ -115,12 +117,16 @@ class Metrics:
             )
 
     def add(self, name: str, amount: float = 1, origin: Origin | None = None) -> None:
-        """Add to a counter, for the present call if no other one is given."""
+        """Add ``amount`` to the counter called ``name``. It is counted for the ``origin``, or for
+        that of the call in progress if none is given.
+        """
         if name in self._figures:
             self._figures[name].labels(*self._labels(origin)).inc(amount)
 
     def observe(self, name: str, seconds: float) -> None:
-        """Add to a histogram of ``SECONDS``, for the present call."""
+        """Add a duration in seconds to the histogram called ``name`` (one of ``SECONDS``), for the
+        call in progress.
+        """
         if name in self._figures:
             self._figures[name].labels(*self._labels()).observe(seconds)
 
@@ -255,7 +261,7 @@ class CountingState(State):
         super().record(event)
 
     def count(self, what: str, model: str) -> None:
-        """Count something beside events."""
+        """Count something that is not an event, such as a refusal."""
         origin = ORIGIN.get()
         self.metrics.add(what, origin=replace(origin, model=model or origin.model))
 

@@ -37,24 +37,24 @@ _WINDOW_SHARE = 0.8  # Default threshold, as a share of a known window.
 
 @with_hints
 class History(UserList[Message]):
-    """A mutable sequence of messages, accepted wherever a message list is.
+    """A list of messages with pins, to be passed wherever a list of messages is accepted.
 
-    A pinned message is kept verbatim by every compaction, in its order, with its tool call or
-    results. If a wrapped call is passed a ``History`` and has to compact it, the compacted messages
-    replace those of the history when the call has succeeded, or its stream has begun. A call that
-    fails leaves it unchanged.
+    Every compaction keeps a pinned message word for word, with its tool call or results. If you
+    pass a ``History`` to a wrapped call, and the call has to compact it, the history contains the
+    compacted messages as soon as the call has succeeded, or its stream has begun. If the call
+    fails, the history is unchanged.
 
     Args:
         messages: The first messages; the pins of another ``History`` are copied.
-        compacter: For ``compact`` and ``compact_if_needed``; by default ``Compacter()``.
-        model: Name of a litellm model, for its window; without a ``summarizer`` for summaries too.
+        compacter: The ``Compacter`` that compacts this history; by default ``Compacter()``.
+        model: Name of the litellm model whose window counts. Without ``summarizer`` it summarizes.
         wire_format: Format of the messages, if it cannot be detected.
         max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens``
             of ``compacter``, else 80 % of a known window.
         reserve_tokens: Number of tokens to keep free below the threshold.
         archive: Whether to keep compacted messages (some megabytes) for quotes and ``search``.
         conversation: Name in events; ``None`` for a digest of the first three messages. The name
-            stays when they are compacted, copied or stored.
+            stays the same when messages are compacted, copied or stored.
 
     Raises:
         ConfigurationError: An argument is invalid.
@@ -141,7 +141,7 @@ class History(UserList[Message]):
         self.data.insert(i, item)
 
     def extend(self, other: Iterable[Message]) -> None:
-        """Append the messages of ``other``; those of a ``History`` keep their pins."""
+        """Append the messages of ``other``. If that is a ``History``, its pins are copied too."""
         self.data.extend(check_messages(other, Iterable))
         self._pinned += getattr(other, "_pinned", ())
 
@@ -170,7 +170,7 @@ class History(UserList[Message]):
 
     @property
     def pins(self) -> tuple[bool, ...]:
-        """For each message, whether it is pinned."""
+        """Whether each message is pinned, in the order of the messages."""
         pinned = self.pinned_ids()
         return tuple(id(message) in pinned for message in self.data)
 

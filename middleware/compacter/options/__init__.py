@@ -48,7 +48,9 @@ CompactionHook = Callable[[CompactionEvent], object]
 
 @dataclass(frozen=True, slots=True)
 class TriggerFacts:
-    """Facts by which a function given as ``trigger_tokens`` decides."""
+    """Facts about a request that a function in the option ``trigger_tokens`` gets, to decide
+    whether to compact before the request is sent.
+    """
 
     tokens: int
     """Estimated input tokens of the request, tools included."""
@@ -155,9 +157,9 @@ class Options(BaseModel):
         )
 
     compact_ratio: float = Field(default=0.7, strict=True, gt=0, le=1)
-    """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
-    1. More is compacted if the provider stated its numbers and that is needed to fit in one
-    round."""
+    """Share of the history to compact, the oldest messages first: more than 0, at most 1. It is a
+    share of the size of all messages that may be compacted. If the provider has stated its numbers,
+    more is compacted if the request would not fit otherwise."""
     max_retries: Count | Stop = 3
     """Compactions per call, so at most ``1 + max_retries`` requests; 0 to send events only. Or a
     tenacity stop such as ``stop_after_delay(30)`` (seconds)."""
@@ -169,41 +171,45 @@ class Options(BaseModel):
     """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
     transcript, which is otherwise appended."""
     max_summary_tokens: int = Field(default=4096, ge=16)
-    """Largest size of a summary in tokens. Capped to an eighth of a known window, and to the size
-    of the messages that it replaces."""
+    """Largest size of a model's summary in tokens. If the window is known, a summary has at most an
+    eighth of it. No summary is larger than the messages that it replaces."""
     strategy: tuple[CompactionStrategy, ...] = (Summarize(),)
     """One strategy, or several that are tried in order until the request fits."""
     fallback: tuple[Fallback, ...] = ("extractive", "truncate")
     """Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, or both in order;
     ``None`` to raise ``CompactionError``."""
     preserve_recent_turns: Count = 0
-    """Number of newest turns to keep verbatim as long as the result fits."""
+    """Number of the newest turns to keep word for word. A turn is a user's message and all messages
+    up to the next one. If not all of these turns fit, fewer are kept.
+    """
     pin: Pin | None = None
     """Predicate that returns whether to keep a message verbatim, in its order, with its tool call
     or results."""
     trigger_tokens: Trigger | None = None
-    """Size at which to compact before the call: an int for tokens, or a share of the model's window
-    such as ``0.8``; or a function of ``TriggerFacts`` that returns whether to compact."""
+    """Size of a request from which compacter compacts before it sends the request: an int for
+    tokens, or a share of the model's window such as ``0.8``; or a function of ``TriggerFacts`` that
+    returns whether to compact."""
     prepare_tokens: int | float | None = None
-    """Size at which the next compaction is made ahead, in the background: an int for tokens, or a
-    share of the window such as ``0.7``; below ``trigger_tokens``. ``None`` to make none ahead."""
+    """Size of a request from which the next compaction is made in advance, in the background: an
+    int for tokens, or a share of the window such as ``0.7``. Set it below ``trigger_tokens``. With
+    ``None``, no compaction is made in advance."""
     min_calls_between: Count = 3
-    """Number of calls of a conversation to wait before that trigger compacts, or tries to, again. A
-    token limit is handled at once."""
+    """Least number of calls of a conversation between two compactions, or tries to compact, by
+    ``trigger_tokens``. After a refusal, compacter compacts at once, whatever this number is."""
     alternate_roles: bool | None = None
-    """Whether user and assistant must alternate strictly; ``None`` for what the message format
-    needs."""
+    """Whether messages of the user and of the assistant must alternate strictly. With ``None``, the
+    message format decides."""
     adjust_max_tokens: bool = True
-    """Whether to lower a too large output limit, in place of compacting, if the input alone
-    fits."""
+    """Whether to lower the output limit of a call, and not to compact, if the input alone fits into
+    the window."""
     memory: Memory | None = Field(default_factory=InProcessMemory)
     """Store of compactions, for later calls, or its address; ``None`` to turn it off."""
     timeout: float | None = Field(default=None, strict=True, gt=0)
-    """Limit for the summaries of one call, in seconds, at most 3,600; after it, ``fallback`` is
-    used. ``None`` for no limit."""
+    """Longest time, in seconds, that one call waits for its summaries, at most 3,600. After this
+    time, ``fallback`` replaces the summary. ``None`` for no limit."""
     detect: Callable[[BaseException], TokenLimit | None] = None  # type: ignore[assignment]
-    """Detector that is called before the built-in one: ``exception -> TokenLimit``, True, False, or
-    ``None`` to leave the decision to that one."""
+    """Function of an exception that is called before the built-in detector. It returns a
+    ``TokenLimit``, True, False, or ``None`` to let the built-in detector decide."""
     on_compaction: tuple[Hook, ...] = ()
     """Function or functions, sync or async, called with each ``CompactionEvent``."""
     on_event: tuple[Hook, ...] = ()
@@ -236,15 +242,18 @@ class Options(BaseModel):
     text. ``None`` for structlog if the program has configured it, else the standard library's
     logger ``compacter``."""
     token_counter: TokenCounter | None = None
-    """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
-    usage of replies, and estimates."""
+    """Function that takes a list of messages and returns the number of their tokens, for
+    ``trigger_tokens`` and ``History``. With ``None``, compacter uses the usage in replies, and
+    estimates."""
     focus: Mark | None = None
-    """Topics that summaries must not lose, in your words: one more line of the request for a
-    summary, for all that a model writes from now on. It only adds."""
+    """Topics that summaries must not lose, in your own words. They become one more line in each
+    request for a summary to a model. They change nothing else, and no summary that exists already.
+    """
     after_compaction: RestoreHook | None = None
-    """Called with the ``CompactionEvent`` of each compaction with a summary, sync or async: returns
-    messages, in the format of the conversation, that stand right behind the summary until the next
-    compaction replaces them; as many of the first as fit."""
+    """Function, sync or async, that is called with the ``CompactionEvent`` of each compaction that
+    writes a summary. It returns messages in the format of the conversation. They stand right behind
+    the summary until the next compaction replaces them. If not all of them fit, the first ones are
+    used."""
     spending: Spending | None = None
     """Limits of each conversation's tokens and money, and the share for summaries:
     ``Spending(tokens=..., dollars=..., summaries=0.1)``; ``None`` for no limit."""
@@ -279,7 +288,9 @@ class Options(BaseModel):
 
     @property
     def changed(self) -> str:
-        """Options that differ from their defaults, written as arguments of a call."""
+        """A text with the options that differ from their defaults, written as the arguments of a
+        call: ``compact_ratio=0.5, max_retries=2``.
+        """
         usual = Options()
         shown = [
             f"{name}={value!r}"
@@ -303,7 +314,7 @@ class Options(BaseModel):
 
     @property
     def summarizes(self) -> bool:
-        """Whether one of the strategies writes a summary."""
+        """Whether one of the strategies in the option ``strategy`` writes a summary."""
         return any(isinstance(strategy, Summarize) for strategy in self.strategy)
 
     def with_declared(self, rules: Iterable[str]) -> tuple[str, ...]:

@@ -56,7 +56,9 @@ class Flight:
     """Future that is set when the leader has finished, with or without success."""
 
     def enter(self) -> None:
-        """Mark the present context as part of the flight, so that it never waits for it."""
+        """Mark the present context as a part of this flight. Code that runs in this context then
+        never waits for the flight, which would be a deadlock.
+        """
         _OWN.set((*(own for own in _OWN.get() if not own.done()), self.done))
 
     def over(self) -> bool:

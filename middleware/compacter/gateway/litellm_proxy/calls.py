@@ -101,7 +101,7 @@ class ProxyCall:
         return {**kept, self.metadata_name: metadata}
 
     def end(self) -> None:
-        """Release the messages."""
+        """Drop the references to the messages of the call, so that their memory is freed."""
         for call in self.by_group.values():
             call.close()
         self.by_group.clear()
@@ -179,8 +179,9 @@ def of_group(fallbacks: list[Any], group: str) -> list[Any]:
 
 
 def with_own(theirs: list[Any], group: str, others: list[Any], rounds: int) -> list[Any]:
-    """Return fallbacks for requests that are too long: first those of the config, such as a larger
-    model, then compacting.
+    """Return the list of fallbacks for requests that are too long. The fallbacks of the proxy's
+    configuration come first, such as a larger model. Fallbacks to the group itself follow: these
+    are the rounds in which the gateway compacts.
     """
     groups = [group]
     for target in (*of_group(theirs, group), *of_group(others, group)):
@@ -199,8 +200,8 @@ def with_own(theirs: list[Any], group: str, others: list[Any], rounds: int) -> l
 
 
 def setting(data: Mapping[str, Any], name: str) -> list[Any]:
-    """Return the fallbacks in effect without the plug-in: of the request, of the key or team, or of
-    the router.
+    """Return the fallbacks that would be in effect without the plug-in: those of the request, or
+    else of the key or team, or else of the router. ``name`` is the name of the setting.
     """
     from litellm.proxy import proxy_server
 

@@ -44,8 +44,8 @@ class Answer(dict[str, Any]):
         self._failure: httpx.HTTPError | None = None
 
     async def hold(self, watch: Callable[[bytes], object], most: int) -> bool:
-        """Read until ``watch`` returns true, or more than ``most`` bytes. Return whether the whole
-        body was read.
+        """Read the body of the response, and keep the chunks. Stop when ``watch`` returns true, or
+        after more than ``most`` bytes. Return whether the whole body was read.
         """
         size = 0
         try:

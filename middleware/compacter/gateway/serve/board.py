@@ -43,7 +43,9 @@ OWN_COUNTERS = {
 
 @dataclass(slots=True)
 class Board:
-    """Counts and events of one server."""
+    """Counters and the newest events of one server, for its pages of metrics and its report. It
+    also prints what happens.
+    """
 
     print_line: Callable[[str], object] = lambda _: None
     """Called with each line that the user should see."""

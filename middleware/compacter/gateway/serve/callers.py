@@ -57,12 +57,12 @@ Keyless = Literal["connection", "shared"]
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Distinguishes callers.
+    """Identifies the caller of each request, so that no caller gets the summary of another one.
 
     Args:
-        named: Further headers or query parameters that identify callers, in lower case.
-        keyless: Reach of summaries for callers without any of these: ``connection`` for nothing
-            beyond a connection, ``shared`` for all, on a machine with one user.
+        named: Names, in lower case, of further headers or query parameters that identify callers.
+        keyless: How far summaries of callers without a key are shared: ``connection`` within one
+            connection, ``shared`` among all such callers (for a machine with one user).
     """
 
     named: frozenset[str] = frozenset()

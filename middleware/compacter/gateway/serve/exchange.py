@@ -46,8 +46,8 @@ _BODY_HEADERS = frozenset(
 
 @dataclass
 class Exchange:
-    """The requests of one call: as the caller sent it, with a compacted history, and for a
-    summary.
+    """Makes and sends the requests of one call to the upstream: the request as the caller has sent
+    it, the same request with a compacted history, and the request for a summary.
     """
 
     target: Target

@@ -41,7 +41,9 @@ _CLOSING = {"connection": "close"}
 
 
 class Gateway:
-    """Application that sends requests to the upstreams, and their responses back."""
+    """ASGI application that passes each request on to its upstream, and the response back to the
+    caller. It compacts calls that the upstream refuses as too long.
+    """
 
     def __init__(self, setup: Setup, board: Board) -> None:
         self.board = board
@@ -50,7 +52,7 @@ class Gateway:
         self.setup = setup
 
     async def aclose(self) -> None:
-        """Close the connections to the upstreams."""
+        """Close all connections to the upstreams. It is called when the server ends."""
         for target in self.setup.targets:
             await target.aclose()
 
@@ -245,7 +247,7 @@ class Lifeline:
         return _failure(answer, self.begun.failure)
 
     async def end(self) -> None:
-        """Send no more signs of life."""
+        """Stop sending bytes that keep the caller waiting; the answer follows."""
         self._over.set()
         if self._task is not None:
             await self._task

@@ -37,7 +37,9 @@ Content = bytes | AsyncIterable[bytes]
 
 @dataclass(slots=True)
 class Target:
-    """An upstream, and the state that its calls share."""
+    """One upstream server, with the connections to it, and with the options, memory and totals for
+    calls to it.
+    """
 
     upstream: Upstream
     state: CountingState
@@ -69,7 +71,7 @@ class Target:
 
 @dataclass(slots=True)
 class Setup:
-    """The configuration of the server."""
+    """The configuration of the running server: its settings and its upstreams."""
 
     settings: Settings
     targets: list[Target]

@@ -22,7 +22,7 @@ from compacter.tools.cli.terminal import print_json, print_table, results
 
 
 class Finding(NamedTuple):
-    """Result of one check."""
+    """Result of one check of ``compacter doctor``."""
 
     name: str
     state: Literal["ok", "note", "bad"]

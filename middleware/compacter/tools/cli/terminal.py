@@ -36,7 +36,9 @@ class _Results(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
-        """Render anything; no text of it can control the terminal."""
+        """Render an object for the terminal, with control characters escaped, so that no text in it
+        can control the terminal.
+        """
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -49,9 +51,8 @@ class _Results(Console):
 
 
 def results() -> Console:
-    """Return the console for results. In a pipe lines are not wrapped.
-
-    Rich respects ``NO_COLOR`` and ``COLUMNS``.
+    """Return the console that prints results to standard output. Lines are not wrapped if the
+    output goes to a pipe. Rich obeys ``NO_COLOR`` and ``COLUMNS``.
     """
     is_narrow = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     width = None if is_narrow else _UNWRAPPED
@@ -59,7 +60,7 @@ def results() -> Console:
 
 
 def remarks() -> Console:
-    """Return the console for progress and remarks."""
+    """Return the console that prints progress and remarks to standard error."""
     return _Results(stderr=True, highlight=False)
 
 

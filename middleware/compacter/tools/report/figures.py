@@ -23,7 +23,7 @@ from compacter.runtime import models
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One event."""
+    """One event, as it was read from a line of JSON."""
 
     kind: str
     """Name of its class, such as ``CompactionEvent``."""
@@ -32,19 +32,19 @@ class Record:
     """Unix time in seconds, if the line has it."""
 
     def number(self, name: str) -> float:
-        """Return a field that is a number; 0 if it is missing or something else."""
+        """Return the field ``name``; 0 if it is missing or not a number."""
         return self.known(name) or 0
 
     def known(self, name: str) -> float | None:
-        """Return a field that is a number; ``None`` if it is missing or something else."""
+        """Return the field ``name``; ``None`` if it is missing or not a number."""
         return _number(self.fields.get(name))
 
     def count(self, name: str) -> int:
-        """Return a field that is a number, as an integer; 0 if it is missing or something else."""
+        """Return the field ``name`` as an integer; 0 if it is missing or not a number."""
         return int(self.number(name))
 
     def text(self, name: str) -> str:
-        """Return a field that is a string; empty if it is missing or something else."""
+        """Return the field ``name``; an empty string if it is missing or not a string."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""
 
@@ -123,7 +123,7 @@ class Compaction:
 
     @property
     def saved(self) -> int:
-        """Tokens by which each later request is smaller."""
+        """Estimated number of tokens by which the compaction makes each later request smaller."""
         return max(0, self.before - self.after)
 
 
@@ -141,7 +141,7 @@ class Story:
     """Context window in tokens, as stated by the provider, else by litellm's table."""
 
     def of(self, *kinds: str) -> list[Record]:
-        """Return the events of these kinds."""
+        """Return the events of this conversation that are of these kinds."""
         return [record for record in self.records if record.kind in kinds]
 
     @property
@@ -151,7 +151,9 @@ class Story:
 
     @property
     def saved(self) -> int:
-        """Tokens that compactions took out, each counted once."""
+        """Estimated number of tokens that the compactions have removed from requests. Each token
+        counts once, not once for each later request.
+        """
         return sum(compaction.saved for compaction in self.compactions)
 
     @property
