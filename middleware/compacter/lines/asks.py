@@ -13,6 +13,8 @@ from compacter.messages.parts import Part
 # Shares of weight of words by their letters: in any language that is written in letters, the
 # shortest words are mostly no names.
 _SHARES = {1: 0.25, 2: 0.25, 3: 0.25}
+# Share of a word of letters and digits, such as KC18K6.
+_OF_ID = 3.0
 # Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
 _ACKNOWLEDGEMENT = 60
 # Least share of the words of prose that are letters alone, before a mark at their end: of a line of
@@ -94,16 +96,23 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def terms(text: str) -> dict[str, float]:
-    """Return the words of a question with their shares of weight: in any language that is written
-    in letters, short words are mostly no names.
+    """Return the words by which lines are found for a question, each with its share: the factor by
+    which its rarity counts.
+
+    An id, of letters and digits, counts most, as it names one thing. Short words count little: in
+    any language that is written in letters they are seldom names.
     """
     named = {word for name in CAPITAL.findall(text) for word in words(name)}
     said = words(text)
-    shares = [1.0 if word in named else _share(word) for word in said]
+    shares = [max(_share(word), float(word in named)) for word in said]
     found = keys(text)
     return dict(zip(found, shares, strict=False)) | dict.fromkeys(found[len(said) :], 1.0)
 
 
 def _share(word: str) -> float:
     """Return the share of a word by its letters; a number tells more than a word of its length."""
-    return _SHARES.get(len(word) + word.isdigit(), 1.0) if word.isascii() else 1.0
+    if not word.isascii():
+        return 1.0
+    if not (word.isalpha() or word.isdigit()):
+        return _OF_ID
+    return _SHARES.get(len(word) + word.isdigit(), 1.0)
