@@ -86,8 +86,10 @@ class Provider(Server):
         return answered
 
     def reply(self, body: Body) -> Body:
-        """The message that answers a request which fits."""
-        if body.get("tools") and self.tool_calls:
+        """The message that answers a request which fits. A request for a summary says "Call no
+        tool.", and this model obeys.
+        """
+        if body.get("tools") and self.tool_calls and "Call no tool." not in json.dumps(body):
             tool = body["tools"][0]
             function = tool.get("function", tool)
             parameters = function.get("parameters") or {}

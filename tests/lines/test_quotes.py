@@ -178,6 +178,19 @@ def test_an_inflected_word_is_found(said: str, asked: str) -> None:
     assert said in quoted(asked, said)
 
 
+def test_an_id_means_more_than_the_words_of_which_questions_are_made() -> None:
+    told = "Booking KC18K6: from Minneapolis by Newark to Charlotte."
+    other = "Could you check which of these flights take over three hours, and where they go?"
+    parts = talk("Is KC18K6 paid?", "Yes.", "Where does it go?", told)
+    parts.insert(6, Part("user", "text", other, "", 6))
+    quoter = Quoter(Talk(parts), 330)
+    quoter.answer(["Over which airport does KC18K6 go?"])
+    made = quoter.quotation()
+    assert made is not None
+    assert told in made.text
+    assert other not in made.text
+
+
 def test_a_number_is_no_beginning_of_another() -> None:
     rows = [f"Window {n} looks to the garden behind wall {n}." for n in range(3, 40)]
     parts = [Part("user", "text", row, "", at) for at, row in enumerate(rows)]

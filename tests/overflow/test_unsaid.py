@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -48,7 +49,17 @@ def by_litellm(status: int, body: str) -> Exception:
     return error
 
 
-MAKERS = [by_openai, by_anthropic]
+def by_newest_openai(status: int, body: str) -> Exception:
+    """OpenAI's SDK 3 puts the server's message into the text, where earlier ones put the body."""
+    error: Any = by_openai(status, body)
+    with suppress(ValueError):
+        stated = json.loads(body).get("error", {})
+        error.args = (f"Error code: {status} - {stated.get('message', '')}",)
+        error.message = error.args[0]
+    return error
+
+
+MAKERS = [by_openai, by_newest_openai, by_anthropic]
 
 
 @pytest.mark.parametrize("make", MAKERS)

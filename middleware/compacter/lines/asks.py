@@ -13,6 +13,8 @@ from compacter.messages.parts import Part
 # Shares of weight of words by their letters: in any language that is written in letters, the
 # shortest words are mostly no names.
 _SHARES = {1: 0.25, 2: 0.25, 3: 0.25}
+# Share of a word of letters and digits, such as KC18K6.
+_OF_ID = 3.0
 # Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
 _ACKNOWLEDGEMENT = 60
 # Least share of the words of prose that are letters alone, before a mark at their end: of a line of
@@ -94,18 +96,24 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def terms(text: str) -> dict[str, float]:
-    """Return the words of a question, in the form of ``keys``, each with a factor for its weight in
-    a search. The factor is 0.25 for words of up to three ASCII letters and for numbers of up to two
-    digits, and 1 for all others. A word that is written like a name has the factor 1 whatever its
-    length.
+    """Return the keys by which lines are found for a question (see ``keys``), each with a factor by
+    which its weight in the search is multiplied.
+
+    The factor is 3 for an id of ASCII letters and digits, which names one thing. It is 0.25 for
+    words of up to three ASCII letters and for numbers of up to two digits, as short words are
+    seldom names; a word that is written like a name has at least 1. It is 1 for all others.
     """
     named = {word for name in CAPITAL.findall(text) for word in words(name)}
     said = words(text)
-    shares = [1.0 if word in named else _share(word) for word in said]
+    shares = [max(_share(word), float(word in named)) for word in said]
     found = keys(text)
     return dict(zip(found, shares, strict=False)) | dict.fromkeys(found[len(said) :], 1.0)
 
 
 def _share(word: str) -> float:
     """Return the share of a word by its letters; a number tells more than a word of its length."""
-    return _SHARES.get(len(word) + word.isdigit(), 1.0) if word.isascii() else 1.0
+    if not word.isascii():
+        return 1.0
+    if not (word.isalpha() or word.isdigit()):
+        return _OF_ID
+    return _SHARES.get(len(word) + word.isdigit(), 1.0)

@@ -21,7 +21,8 @@ _BAD_REQUEST: Final = 400
 _TOO_LARGE: Final = 413
 # Most words of a text that says nothing: "Provider returned error", "Bad Request".
 _FEW_WORDS: Final = 3
-_MARKUP: Final = re.compile(r"<[^<>]{0,200}>|\b\w*(?:Error|Exception)\b")
+# Also how OpenAI's SDK begins the text of an error.
+_MARKUP: Final = re.compile(r"<[^<>]{0,200}>|\bError code: \d{3}\b|\b\w*(?:Error|Exception)\b")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _NUMBER: Final = re.compile(r"\d{4,}")
 

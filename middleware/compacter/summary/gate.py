@@ -52,13 +52,13 @@ _OF_A_LOOP = 6
 
 # Tags, and keys of JSON: many texts share them.
 _MARKUP = re.compile(r"""<[^<>]{1,200}>|["'][\w -]{1,40}["']\s{0,4}:""")
-_LETTERS = re.compile(r"[^\W\d_]+")
 _TOKEN = re.compile(r"[\w./:@#?=&-]{1,100}")
 _AROUND = "./:@#?=&-"
 _IDENTIFIER = re.compile(r"(?=.{4})(?:[^\W\d_].*\d|\d.*[^\W\d_]|\w[_/.:@#?=&-]\w|[a-z][A-Z])")
 _INSIDE_A_SENTENCE = re.compile(r"(?<=[\w,;)] )(?![a-z])[^\W\d_]\w{3,}")
-# Letters by which words are compared, so that their endings do not count.
+# Letters by which words are compared, so that their endings do not count; and these of a word.
 _STEM = 4
+_BEGINNING = re.compile(rf"(?<![^\W\d_])[^\W\d_]{{{_STEM}}}")
 # A transcript is about so many words, its most common ones.
 _MOST_TOPICS = 80
 # Nothing can be compared with a transcript about fewer words.
@@ -134,8 +134,7 @@ class Transcript:
 
 
 def _stems(text: str) -> Counter[str]:
-    found = _LETTERS.findall(UNSPACED.sub(" ", text))
-    return Counter(word[:_STEM].lower() for word in found if len(word) >= _STEM)
+    return Counter(_BEGINNING.findall(UNSPACED.sub(" ", text.lower())))
 
 
 def _pairs(text: str) -> Counter[str]:
