@@ -51,11 +51,11 @@ def by_litellm(status: int, body: str) -> Exception:
 
 def by_newest_openai(status: int, body: str) -> Exception:
     """OpenAI's SDK 3 puts the server's message into the text, where earlier ones put the body."""
-    error: Any = by_openai(status, body)
+    error = by_openai(status, body)
     with suppress(ValueError):
         stated = json.loads(body).get("error", {})
         error.args = (f"Error code: {status} - {stated.get('message', '')}",)
-        error.message = error.args[0]
+        vars(error)["message"] = error.args[0]
     return error
 
 
